@@ -100,7 +100,7 @@ class LimitExceededError(GatewayError):
     def __init__(self, rule: str, *, retry_after_s: float) -> None:
         self.rule = rule
         self.retry_after_s = retry_after_s
-        """Minimum number of seconds until a call is allowed again."""
+        """Minimum number of seconds to wait before the next call."""
         super().__init__(
             f"the limit {rule!r} is reached: nothing was sent; try again in {ceil(retry_after_s)} s"
         )
@@ -118,7 +118,7 @@ class UpstreamError(GatewayError):
     ) -> None:
         self.server = server
         self.detail = detail
-        """Message without the server's name."""
+        """Message of the error without the server's name."""
         self.kind: UpstreamFault = kind
         self.status = 0
         """HTTP status of the refusal; 0 if the source failed in another way."""
@@ -166,7 +166,7 @@ class CallerError(UpstreamError):
 
     def __init__(self, server: str, detail: str, *, needed: Mapping[str, object]) -> None:
         self.needed = needed
-        """Missing client capabilities; empty if the call ended for another reason."""
+        """Client capabilities that the caller lacks; empty if the call ended for another reason."""
         super().__init__(server, detail)
 
 
@@ -193,7 +193,7 @@ class StoreError(GatewayError):
 
     def __init__(self, detail: str, *, rebuilt: bool = False) -> None:
         self.rebuilt = rebuilt
-        """True if the store was replaced by an empty one, so the next call works."""
+        """True if the unreadable store was replaced by an empty one, so the next access works."""
         super().__init__(detail)
 
 
@@ -218,7 +218,7 @@ class LoopError(GatewayError):
     ) -> None:
         self.turns = turns
         self.limit = limit
-        """Name of the exceeded option."""
+        """Name of the option of `ChatOptions` that limits the conversation."""
         self.messages = messages
         """Messages added to the conversation: the model's calls of meta-tools, each with its
         result. Append them to the host's messages to continue the conversation."""
@@ -239,9 +239,10 @@ def missing_plugin(user: str, name: str, otherwise: str = "") -> ConfigError:
     """Return an error for a missing plugin.
 
     Args:
-        user: Feature that needs the plugin.
+        user: Feature that needs the plugin, for the message.
         name: Name of the plugin.
-        otherwise: Second remedy, after loading the plugin; empty if there is only one.
+        otherwise: Another remedy than loading the plugin, for the end of the message; empty if
+            there is only one remedy.
     """
     return ConfigError(
         f"{user} needs the plugin {name!r}, which is not loaded: add it to Options.plugins, "
@@ -250,11 +251,12 @@ def missing_plugin(user: str, name: str, otherwise: str = "") -> ConfigError:
 
 
 def uninstalled_plugin(user: str, error: ModuleNotFoundError) -> str:
-    """Return a message for a plugin of this package that failed to import; else an empty text.
+    """Return a message that the plugin in *error* is not installed; empty if *error* is about
+    another module.
 
     Args:
-        user: Feature that needs the plugin.
-        error: Import error, which may also name another module.
+        user: Feature that needs the plugin, for the message.
+        error: Error of a failed import.
     """
     _, _, module = (error.name or "").partition("gateway.plugins.")
     name = module.partition(".")[0]
@@ -264,7 +266,7 @@ def uninstalled_plugin(user: str, error: ModuleNotFoundError) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An exception of the host's code, as a value."""
+    """An exception that the host's code raised, returned as a value."""
 
     error: BaseException
 
@@ -324,5 +326,5 @@ async def attempt_within(work: Awaitable[T], seconds: float, error: GatewayError
         async with asyncio.timeout(seconds):
             return await attempt(work)
     except TimeoutError:
-        # `attempt` raises no other TimeoutError.
+        # This TimeoutError is from `asyncio.timeout`, because `attempt` returns those of *work*.
         return Failed(error)

@@ -238,7 +238,7 @@ class Gateway:
             limit: Number of matches, 1 to 50; None is 5.
             context: Further facts about the task, as JSON.
             context_summary: Further facts about the task, in words.
-            filters: None finds active, enabled tools without required scopes.
+            filters: Conditions for matches; None finds enabled tools with status active or beta.
             ranking: The gateway's strategy, or a policy of `gateway.search.rank`.
             diversify: Limit each kind to 0.6 of the matches while other kinds have candidates.
             display_limit: Number of matches chosen from *limit* by `gateway.search.rank.display`,
@@ -323,7 +323,7 @@ class Gateway:
         entry = Configured(target=target, transforms=transforms, access=access, trusted=trusted)
         self.servers.add(name, entry, hints)
 
-    # Methods of the parts, with their signatures and docstrings.
+    # These are methods of the parts, with their signatures and docstrings.
     next_steps = async_call_of("searches", Searches.next_steps)
     list_tools = async_call_of("searches", Searches.list_tools)
     refresh = async_call_of("searches", Searches.refresh)
@@ -359,7 +359,7 @@ class Gateway:
 
     @property
     def usage(self) -> Any:
-        """Log of calls and searches. Raises `ConfigError` without the plugin ``usage``."""
+        """Log of calls and searches. Raises `ConfigError` if the plugin ``usage`` is not loaded."""
         if self.searches.cached.usage is None:
             raise missing_plugin("Gateway.usage", "usage")
         return self.searches.cached.usage
@@ -384,7 +384,7 @@ class Gateway:
         self._end_watch()
         self.telemetry.close()
         self.bridge.finish(lambda: self.searches.index.finish(self.servers.close))
-        # In a forked child, unwritten records belong to the parent process.
+        # In a forked child, the unwritten records belong to the parent process.
         if not self.bridge.is_left_behind:
             self.hooks.close()
         self.store.close()

@@ -43,14 +43,15 @@ class PluginCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssueSource:
-    """A source of issues for a person."""
+    """A source of issues, which need the attention of a person."""
 
     name: str
     find: Callable[[Any, Path | None], Iterable[Any]]
     """Function that returns `gateway.attention.issues.Issue` values. It is called in a worker
     thread with the newest `IndexBuild` and the folder of evaluation reports, or None."""
     order: int = 0
-    """Position among all sources; sources with the same position are sorted by name."""
+    """Position of this source among all sources, lowest first. Sources with equal numbers are
+    sorted by name."""
 
 
 @hookspec
@@ -67,8 +68,8 @@ def register_databases() -> Mapping[str, Callable[..., object]]:
     """Return functions that open a `Store` in a database, keyed by the scheme of its address.
 
     A function receives the whole address, and the host's `VectorStore` or None. It does not connect
-    yet. It may raise `ConfigError` and `MissingExtraError`, whose messages never contain the
-    address.
+    to the database yet. It may raise `ConfigError` and `MissingExtraError`, whose messages never
+    contain the address.
     """
     raise NotImplementedError
 
@@ -100,22 +101,23 @@ def register_issues() -> Sequence[IssueSource]:
 
 @hookspec
 def register_meta_tools(gateway: object) -> Sequence[object]:
-    """Return further tools for models, next to search and call.
+    """Return further tools for models, next to the meta-tools search and call.
 
     Each tool is a `gateway.discovery.meta_tools.MetaTool`.
 
     Args:
-        gateway: `Gateway` of the chat client, adapter or server.
+        gateway: `Gateway` whose tools the chat client, adapter or server offers.
     """
     raise NotImplementedError
 
 
 @hookspec
 def register_query_forms() -> Mapping[str, Callable[[], Correct]]:
-    """Return functions that create forms of queries, keyed by the name of the form.
+    """Return functions that create a form of queries, keyed by the name of the form.
 
-    Searches use one form of plugins, ``corrected``: the query with corrected spelling. The function
-    is called when a gateway with `SearchOptions.spelling` is created.
+    Searches use only the form ``corrected``: the query with corrected spelling. Its function is
+    called when a gateway with `SearchOptions.spelling` is created, and returns a function that
+    corrects a query.
     """
     raise NotImplementedError
 
@@ -146,18 +148,19 @@ def register_routes(gateway: object) -> Mapping[str, object]:
 
 @hookspec
 def register_signals() -> Sequence[object]:
-    """Return signals, which are terms of the score of the strategy `auto`.
+    """Return signals, whose weighted sum is the score of the strategy `auto`.
 
-    Each is a `gateway.search.signals.signal.Signal`, which is called in every search.
+    Each is a `gateway.search.signals.signal.Signal`, which scores the entities in every search.
     """
     raise NotImplementedError
 
 
 @hookspec
 def register_sources() -> Mapping[str, ApiOpener]:
-    """Return functions that open servers, keyed by the key of a server's entry in ``mcp.json``.
+    """Return functions that open servers, keyed by the key of ``mcp.json`` entries that they serve.
 
-    The gateway reads the key ``openapi``. A function returns a server object of the mcp package.
+    The gateway reads only the key ``openapi``. Its function returns a server object of the mcp
+    package.
     """
     raise NotImplementedError
 

@@ -75,8 +75,8 @@ MOVED: Mapping[str, str] = {
 class MovedModules:
     """A finder and loader in `sys.meta_path` that maps an old module name to the new module.
 
-    It has to be the first finder. Others would load a second copy of the modules of a moved
-    package.
+    It has to be the first finder, because later finders would load a second copy of the modules of
+    a moved package.
     """
 
     def find_spec(self, name: str, *_: object) -> ModuleSpec | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.metadata import EntryPoint, distribution, entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
@@ -14,7 +14,7 @@ import pluggy
 
 from gateway import hookspecs
 from gateway.errors import ConfigError, Failed, attempt_call, missing_plugin
-from gateway.runtime import PLUGIN_GROUP
+from gateway.runtime import PLUGIN_GROUP, VERSION
 from gateway.types import Diagnostic
 
 DEFAULT_PLUGINS: tuple[str, ...] = (
@@ -43,13 +43,13 @@ class PluginInfo:
     distribution: str
     version: str
     hooks: tuple[str, ...] = ()
-    """Names of its hooks, sorted."""
+    """Names of the hooks that the plugin implements, sorted."""
     error: str = ""
     """Reason why the plugin could not be loaded; empty if it was loaded."""
 
     @property
     def remedy(self) -> str:
-        """Advice for a person on how to fix the error; empty if the plugin was loaded."""
+        """Advice for a person on how to fix `error`; empty if the plugin was loaded."""
         if not self.error:
             return ""
         return f"update or uninstall {self.distribution}, or leave it out by GATEWAY_PLUGINS"
@@ -80,8 +80,11 @@ class Plugins:
         )
 
     def _load(self, name: str, point: EntryPoint) -> PluginInfo:
-        owner = point.dist or distribution("tool-gateway")
-        info = PluginInfo(name=name, distribution=owner.name, version=owner.version)
+        # The package's own plugins have no metadata, so a checkout that is not installed works too.
+        owner, version = (
+            (point.dist.name, point.dist.version) if point.dist else ("tool-gateway", VERSION)
+        )
+        info = PluginInfo(name=name, distribution=owner, version=version)
         loaded = attempt_call(lambda: self._manager.register(point.load(), name))
         if isinstance(loaded, Failed):
             return replace(info, error=f"{type(loaded.error).__name__}: {loaded.error}")
@@ -114,6 +117,10 @@ class Plugins:
     def tables(self, hook: str, **arguments: object) -> Mapping[str, Any]:
         """Call a hook of all plugins and merge the returned mappings into one.
 
+        Args:
+            hook: Name of the hook.
+            arguments: Arguments of the hook.
+
         Raises:
             ConfigError: If two plugins return the same key.
         """
@@ -128,7 +135,7 @@ class Plugins:
         return merged
 
     def objects(self, hook: str, **arguments: object) -> list[Any]:
-        """Call a hook of all plugins and return all objects, sorted by ``order`` and
+        """Call the hook named *hook* of all plugins and return all objects, sorted by ``order`` and
         ``name``.
         """
         lists: Iterable[Iterable[Any]] = getattr(self._manager.hook, hook)(**arguments)
@@ -140,13 +147,18 @@ class Plugins:
 
 @cache
 def load_plugins(chosen: tuple[str, ...] | None) -> Plugins:
-    """Return the plugins named *chosen*. Gateways with the same names share one `Plugins`."""
+    """Return the plugins named *chosen*; None is all installed plugins.
+
+    Gateways with the same names share one `Plugins` object.
+    """
     return Plugins(chosen)
 
 
 @cache
 def own_plugins() -> frozenset[str]:
-    """Return the names of the packages in ``gateway/plugins``."""
+    """Return the names of this package's plugins that are installed: the folders in
+    ``gateway/plugins``.
+    """
     folder = Path(__file__).with_name("plugins")
     return frozenset(module.name for module in iter_modules([str(folder)]))
 

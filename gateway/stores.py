@@ -1,4 +1,4 @@
-"""Selection of a gateway's store: an object of the host, a plugin's database, or SQLite
+"""Selection of a gateway's store: an object of the host, a database opened by a plugin, or SQLite
 files.
 """
 
@@ -20,9 +20,9 @@ def resolve_store(
     """Return *store* if given, else the store that *options* configure.
 
     Args:
-        options: Address of the database, or paths of the files.
-        store: Store of the host.
-        vectors: Store of the host for vectors only.
+        options: Options with the address of the database, or with the paths of the files.
+        store: Store of the host; None opens the configured store.
+        vectors: Store of the host for vectors only; None keeps vectors in the configured store.
 
     Raises:
         ConfigError: If both stores are given, one has the wrong type, or the address is unusable.
@@ -30,7 +30,7 @@ def resolve_store(
     """
     if vectors is not None:
         check_members("vector_store", vectors, "a VectorStore", "get", "put", "close")
-    # `or` would replace an empty store of the host, which may be falsy.
+    # Not `store or …`, because an empty store of the host may be falsy.
     if store is not None:
         if vectors is not None:
             raise ConfigError("store and vector_store both store vectors: give only one")

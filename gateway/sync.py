@@ -1,4 +1,4 @@
-"""Blocking versions of `Gateway`, `Catalog` and `ResourceLibrary`. They only delegate."""
+"""Blocking versions of `Gateway`, `Catalog` and `ResourceLibrary`, which only delegate to them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Core_co = TypeVar("Core_co", covariant=True)
 
 
 class _Blocking(Generic[Core_co]):
-    """Base class of the blocking versions, whose methods run on the loop of *bridge*."""
+    """Base class of the blocking versions. Their methods run on the background loop of *bridge*."""
 
     def __init__(self, core: Core_co, bridge: Bridge) -> None:
         self._core = core

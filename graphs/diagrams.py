@@ -41,8 +41,8 @@ def to_dot(index: GraphIndex, *, centre: str | None = None, hops: int = 1) -> st
 
 
 def _excerpt(index: GraphIndex, centre: str | None, hops: int) -> list[Fact]:
-    """Return the edges near *centre*, sorted by subject, predicate and object; empty if it is
-    unknown.
+    """Return the edges near the node *centre*, sorted by subject, predicate and object. An unknown
+    node gives no edges; None gives all edges.
     """
     network = index.network
     if centre is not None:

@@ -27,14 +27,14 @@ SHARED_CONCEPTS: Mapping[Role, tuple[EdgeRole, EdgeRole]] = {
     "next_step": ("produces", "consumes"),
     "prerequisite": ("consumes", "produces"),
 }
-"""Edge roles from a node to a shared concept and from the concept to a neighbour, keyed by role of
-the neighbour."""
+"""Roles of the two edges of a connection over a shared concept: from a node to the concept, and
+from a neighbour to the concept. Keyed by the role of the neighbour."""
 _RARITY = tuple(1 / (1 + log2(max(count, 1)) / 2) for count in range(MAX_GROUP_SIZE + 1))
 """Factor for a shared concept, indexed by its number of other members."""
 _Move: TypeAlias = tuple[str, float, tuple[Fact, ...]]
 """Target node, closeness in (0, 1], and edges of the path."""
 _Ranked: TypeAlias = tuple[float, str, str, tuple[Fact, ...]]
-"""Neighbour in sort order: negative score, label, node id; then the path."""
+"""Neighbour as a tuple that sorts best first: negative score, label, node id, path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,21 +44,21 @@ class Neighbour:
     node: str
     """Node id; never a concept or a seed."""
     role: Role
-    """Role of the node in relation to the seed."""
+    """Relation of the node to the seed, as in `expand`."""
     score: float
     """Closeness in (0, 1]; comparable within one role."""
     path: tuple[Fact, ...]
-    """Statements from the seed to the node, in order."""
+    """Statements that lead from the seed to the node, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion:
-    """Neighbours of seeds, and the number of edges that were read."""
+    """Result of `expand`: the neighbours of the seeds."""
 
     neighbours: tuple[Neighbour, ...]
-    """Neighbours, best first. Prerequisites are sorted by seed and distance."""
+    """Neighbours, sorted as in `expand`."""
     visited: int
-    """Number of edges that were read."""
+    """Number of edges that were read to find the neighbours."""
 
 
 def expand(  # noqa: PLR0913  (keyword-only, one a bound)
@@ -128,8 +128,8 @@ class _Traversal:
     visited: int = 0
 
     def around(self, seed: str, hops: int) -> list[_Ranked]:
-        """Return the nodes around *seed*, breadth first. Each level is sorted, and seeds are left
-        out.
+        """Return the nodes around *seed*, breadth first, in at most *hops* steps. The nodes of each
+        step are sorted. Seeds are not returned.
         """
         neighbours: list[_Ranked] = []
         level: list[_Ranked] = [(-1.0, "", seed, ())]
@@ -151,7 +151,9 @@ class _Traversal:
         return sorted((-score, label(node), node, way) for node, (score, way) in best.items())
 
     def _moves(self, node: str) -> Iterator[_Move]:
-        """Yield the moves from *node*. Several moves may have the same target."""
+        """Yield the possible steps from *node* to a neighbour. Several steps may lead to the same
+        neighbour.
+        """
         for edge in self._read(self.index.edges_from(node, self.role)):
             if self._may_reach(edge.object):
                 yield edge.object, _strength(edge), (edge,)
@@ -164,8 +166,8 @@ class _Traversal:
         yield from self._fellow_members(node)
 
     def _fellow_members(self, node: str) -> Iterator[_Move]:
-        """Yield each node that shares a group once. More and rarer shared groups mean a closer
-        node.
+        """Yield each node that shares a group with *node*, once. More and rarer shared groups give
+        a greater closeness.
         """
         shared: dict[str, tuple[float, float, tuple[Fact, ...]]] = {}
         for fellow, weight, way in self._through_concepts(node):
@@ -193,7 +195,9 @@ class _Traversal:
                     yield edge.subject, min(near, _strength(edge)) * rarity, (first, edge)
 
     def _read(self, edges: Sequence[Fact]) -> Sequence[Fact]:
-        """Count *edges* as visited, and return the edges that may be used."""
+        """Count *edges* as visited, and return them; with `declared_only`, only the declared
+        ones.
+        """
         self.visited += len(edges)
         return [edge for edge in edges if edge.declared] if self.declared_only else edges
 

@@ -38,19 +38,19 @@ class GraphIndex:
     """A compiled graph, which is immutable. `graphs.graph_builder.GraphBuilder` compiles it."""
 
     network: Network
-    """Edges, and the nodes that have an edge."""
+    """The edges, and the nodes that have an edge."""
     documents: Sequence[str]
-    """Nodes that have a row in `texts`, in the order of the rows."""
+    """Ids of the nodes that have a row in `texts`, in the order of the rows."""
     labels: Mapping[str, str]
     """Names of nodes, keyed by id; a node without a name is absent."""
     kinds: Mapping[str, str]
-    """Kinds of all nodes, keyed by id. A row of `texts` that is not a node is absent."""
+    """Kinds of all nodes, keyed by id. A node that has only a row in `texts` is absent."""
     texts: BM25Index
-    """Index of the searched texts."""
+    """Index of the searched texts of the nodes in `documents`."""
     statements: Callable[[], Iterable[Iterable[Fact]]] = tuple
     """Function that returns the facts of the graph, grouped by source."""
     forbidden: frozenset[Triple] = frozenset()
-    """Edges that the host forbids: subject, predicate (empty for any) and object."""
+    """Edges that the host forbids: subject, predicate (empty for every predicate) and object."""
     _members: dict[tuple[str, str], tuple[Fact, ...]] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -60,7 +60,7 @@ class GraphIndex:
 
     @cached_property
     def rows(self) -> Mapping[str, int]:
-        """Row in `texts` of each document, keyed by node id."""
+        """Row of each document in `texts`, keyed by node id."""
         return {node: row for row, node in enumerate(self.documents)}
 
     @property
@@ -69,9 +69,9 @@ class GraphIndex:
         return edges_of(self.network)
 
     def renamed(self, names: Mapping[str, str]) -> Network:
-        """Return a new network of all nodes, with plain values as data.
+        """Return a copy of the network with new ids, which also contains the nodes without edges.
 
-        The data of a node are ``label`` and ``kind``. The data of an edge are ``role``, ``rule``
+        The data are plain values. A node has ``label`` and ``kind``. An edge has ``role``, ``rule``
         (empty if a document states it), ``weight``, ``declared``, ``path`` and ``line``.
 
         Args:
@@ -99,25 +99,27 @@ class GraphIndex:
         return self.labels.get(node, node)
 
     def is_concept(self, node: str) -> bool:
-        """Return whether *node* is a group, a topic or a kind of data, which cannot be used
-        itself.
+        """Return whether *node* is a group, a topic or a kind of data, and therefore not returned
+        as a neighbour.
         """
         return node.startswith(CONCEPT_BASE) and self.kinds.get(node) != "document"
 
     def edges_from(self, node: str, role: EdgeRole | None = None) -> list[Fact]:
-        """Return the edges from *node*, sorted by target, of one *role* or all."""
+        """Return the edges from *node*, sorted by target. With *role*, only edges of that
+        role.
+        """
         if node not in self.network:
             return []
         return _select_sorted(self.network.out_edges(node, data="fact"), role)
 
     def edges_to(self, node: str, role: EdgeRole | None = None) -> list[Fact]:
-        """Return the edges to *node*, sorted by source, of one *role* or all."""
+        """Return the edges to *node*, sorted by source. With *role*, only edges of that role."""
         if node not in self.network:
             return []
         return _select_sorted(self.network.in_edges(node, data="fact"), role)
 
     def members(self, concept: str, role: EdgeRole) -> tuple[Fact, ...]:
-        """Return the edges of a role to *concept*; empty if there are too many.
+        """Return the edges of *role* to *concept*; empty if there are more than `MAX_GROUP_SIZE`.
 
         The result is cached, because a concept is near many nodes.
         """
@@ -130,7 +132,7 @@ class GraphIndex:
 
 
 def network_of(edges: Iterable[Fact]) -> Network:
-    """Return the network of *edges*, which must not contain duplicates."""
+    """Build a network of *edges*, which must not contain duplicates."""
     network: Network = nx.MultiDiGraph()
     for fact in edges:
         network.add_edge(fact.subject, fact.object, key=fact.predicate, fact=fact)

@@ -33,35 +33,33 @@ FIELDS: Mapping[str, str] = {
     "description": "description",
     "text": "text",
 }
-"""Text field of each predicate whose text is searched."""
+"""Predicates whose texts are searched, each with the index field that contains its texts."""
 _LabelOrder: TypeAlias = tuple[bool, bool, str, int, str, str]
-"""Sort key of names, best first. The fifth item is the name."""
+"""Sort key of a node's names, best name first. The fifth item is the name itself."""
 _FieldText: TypeAlias = tuple[str, Phrase]
-"""Field and text."""
+"""Name of an index field, and a text for that field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Source:
-    """Statements of one source."""
+    """Facts of one document or one derived part, with their edges, names and texts."""
 
     facts: Iterable[Fact]
     edges: Sequence[Fact]
     documents: Sequence[str]
-    """Nodes that are documents."""
+    """Ids of the nodes that the facts declare to be documents."""
     labels: Mapping[str, _LabelOrder]
-    """Best name of each node, if `declared`; otherwise empty."""
+    """Sort key of the best name of each node, if `declared`; otherwise empty."""
     derived_labels: Mapping[str, str]
     """Best name of each node, if not `declared`; otherwise empty."""
     texts: Mapping[str, list[_FieldText]]
-    """Texts of each node; empty if they are not needed."""
+    """Texts of each node, keyed by node id; empty if texts are not read."""
     declared: bool
     """True if the host declares any of the facts."""
 
     @classmethod
     def of(cls, facts: Iterable[Fact], *, whole: bool) -> _Source:
-        """Read the facts of a source. Texts are kept only if *whole* is true or the host declares
-        them.
-        """
+        """Read *facts*. Texts are read only if *whole* is true or the host declares a fact."""
         edges: list[Fact] = []
         documents: list[str] = []
         texts: defaultdict[str, list[_FieldText]] = defaultdict(list)
@@ -92,7 +90,8 @@ class _Source:
 
 
 class GraphBuilder:
-    """Compiles a graph that changes. Not thread-safe, but its graphs are immutable.
+    """Compiles a graph again whenever its documents change. Not thread-safe, but the graphs are
+    immutable.
 
     Args:
         weights: Weight of each text field, as in `graphs.parameters.FIELD_WEIGHTS`.
@@ -109,17 +108,20 @@ class GraphBuilder:
         self._fields = fields
         self._reader = DocumentReader()
         self._sources: dict[int, _Source] = {}
-        """Sources, keyed by `id()` of their facts, which they keep alive."""
+        """Cached sources, keyed by `id()` of their facts. A value refers to its facts, so the facts
+        are not deleted and their `id()` is not used again."""
         self._edges: tuple[object, Network] = None, nx.MultiDiGraph()
-        """Edges and bans of the last build, and their network."""
+        """Edges and forbidden edges of the last build, and the network built from them."""
         self._used_count = 0
-        """Number of terms of the last graph."""
+        """Number of terms in the text index of the last graph; decides when the vocabulary is
+        cleared."""
         self._forget()
 
     def _forget(self) -> None:
         self._vocabulary = Vocabulary(self._weights)
         self._tokens: dict[str, tuple[object, Sequence[_FieldText], DocumentTokens]] = {}
-        """Row of each node, the texts added to it, and the tokens of both."""
+        """Cached tokens, keyed by node id: the row of the node, the texts added to it, and the
+        tokens of both."""
 
     def build(
         self,
@@ -176,18 +178,20 @@ class GraphBuilder:
         )
 
     def _network(self, sources: Iterable[_Source], bans: frozenset[Triple]) -> Network:
-        """Return the network of all edges, or the same network as before if no edge changed."""
+        """Return the network of the edges of all *sources*. If no edge changed, it is the same
+        object as in the last build.
+        """
         edges = [source.edges for source in sources]
         if self._edges[0] != (edges, bans):
             self._edges = (edges, bans), network_of(merge_facts(edges, bans))
         return self._edges[1]
 
     def index(self, rows: Mapping[str, object]) -> BM25Index:
-        """Index the texts of *rows*. Rows that are the same object as before are not tokenized
-        again.
+        """Index the texts of *rows*. A row that is the same object as in the last build is not
+        tokenized again.
 
         Args:
-            rows: Arguments of ``fields``, keyed by node.
+            rows: Arguments of ``fields``, keyed by node id.
         """
         self._forget_unused()
         return self._index(rows, {})
@@ -210,7 +214,7 @@ class GraphBuilder:
         return BM25Index.compile(tokens, self._vocabulary)
 
     def _forget_unused(self) -> None:
-        """Clear the vocabulary if most of its terms are no longer used."""
+        """Clear the vocabulary if most of its terms no longer occur in the graph."""
         if len(self._vocabulary.terms) > 2 * self._used_count + MAX_UNUSED:
             self._forget()
 
@@ -230,8 +234,8 @@ def compile_facts(facts: Iterable[Fact]) -> GraphIndex:
 def _added_texts(
     sources: Iterable[_Source], labels: Mapping[str, str], rows: Container[str]
 ) -> dict[str, list[_FieldText]]:
-    """Return the texts that *sources* add to *rows*, keyed by node. Rows without any are left
-    out.
+    """Return the texts that *sources* add to *rows*, keyed by node id. Rows without added texts are
+    absent.
     """
     added: defaultdict[str, list[_FieldText]] = defaultdict(list)
     for source in sources:
@@ -257,7 +261,9 @@ def _kinds(network: Network, documents: Iterable[str]) -> dict[str, str]:
 
 
 def _labels(sources: Sequence[_Source]) -> dict[str, str]:
-    """Return the best declared name of each node, or else its first derived name."""
+    """Return one name of each node, keyed by node id: the best declared name, or else the first
+    derived name.
+    """
     names: dict[str, str] = {}
     for source in reversed(sources):
         names |= source.derived_labels
@@ -274,7 +280,7 @@ def _label_order(fact: Fact) -> _LabelOrder:
 
 
 def _with_phrases(fields: Fields, added: Sequence[_FieldText]) -> Fields:
-    """Return *fields* with the phrases in *added*, without duplicates."""
+    """Return *fields* with the texts *added* to them, without duplicates."""
     if not added:
         return fields
     phrases: dict[str, dict[Phrase, None]] = {}

@@ -50,10 +50,11 @@ def topological_groups(needs: Iterable[tuple[str, str]]) -> list[list[str]]:
 
 
 def prerequisite_cycles(index: GraphIndex) -> tuple[tuple[str, ...], ...]:
-    """Return groups of nodes that require each other, or themselves, first.
+    """Return groups of nodes that require each other, so that none can be used first.
 
     Returns:
-        Sorted ids of each group; empty if the prerequisites have no cycles.
+        Sorted ids of each group, also of a single node that requires itself; empty if the
+        prerequisites have no cycles.
     """
     needs = DiGraph(
         (edge.subject, edge.object)

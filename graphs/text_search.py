@@ -1,6 +1,6 @@
-"""Search for nodes by a query: in texts, in statements, or in both.
+"""Search for nodes by a query: in their texts, in their statements, or in both.
 
-* ``words``: the text index, which also finds similar spellings and groups.
+* ``words``: the text index, which also finds similar spellings, and members of a group by its name.
 * ``schema``: statements of names, descriptions, keywords and topics. Each statement that contains a
   word of the query is evidence, with its file and line.
 * ``hybrid``: both, merged by reciprocal ranks. A node occurs once.
@@ -30,11 +30,11 @@ class TextMatch:
     node: str
     """Id of the document."""
     score: float
-    """BM25F score, > 0; comparable within one search only."""
+    """BM25F score of the document, > 0; comparable within one search only."""
     coverage: float
     """Share of the query's words that the document matches, weighted by idf, in [0, 1]."""
     words: tuple[str, ...]
-    """Matched words, as the query spells them."""
+    """Words of the query that the document matches, as the query spells them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class TextEvidence:
     words: tuple[str, ...]
     """Stems of the query that the statement contains."""
     score: float
-    """Score in (0, 1]."""
+    """Score of the statement for the query, in (0, 1]."""
     path: str
     line: int
     """Line number of the statement in *path*; 0 if it does not come from a file."""
@@ -54,19 +54,20 @@ class TextEvidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundNode:
-    """A found node, with the reasons."""
+    """A node found by `find`, with the evidence for it."""
 
     node: str
     label: str
     score: float
-    """Score, > 0; comparable within one search only."""
+    """Score of the node, > 0; comparable within one search only."""
     path: str
     line: int
     """Line number in *path* of the node's name; 0 if it does not come from a file."""
     words: tuple[str, ...] = ()
-    """Words matched by the text index, as the query spells them; empty without a match."""
+    """Words of the query that the text index matched, as the query spells them."""
     evidence: tuple[TextEvidence, ...] = ()
-    """Matching statements, best first; empty if there are none or they were not searched."""
+    """Statements about the node that match the query, best first; empty if statements were not
+    searched."""
 
 
 def search_text(
@@ -78,8 +79,8 @@ def search_text(
         index: The graph.
         text: Query in any language. An empty query finds nothing.
         limit: Maximum number of documents.
-        allowed: Function that returns True for documents that may be found. It is called with the
-            best documents in turn, until there are enough. None allows all.
+        allowed: Function that returns True for ids of documents that may be found. It is called
+            with the best documents in turn, until there are enough. None allows all.
 
     Returns:
         Matches, best first, equal scores by label and id.
@@ -112,16 +113,16 @@ def find(
     weights: Mapping[str, float] = SCHEMA_WEIGHTS,
     allowed: Callable[[str], bool] | None = None,
 ) -> tuple[FoundNode, ...]:
-    """Find the documents that match *text*.
+    """Find the nodes that match the query *text*.
 
     Args:
         index: The graph.
         text: Query in any language. A query without words finds nothing.
-        mode: Searched parts of the graph.
-        limit: Maximum number of documents.
-        weights: Weight of each predicate in the schema, in (0, 1]. The text of an edge is the name
-            of its object.
-        allowed: Function that returns True for nodes that may be found. None allows all.
+        mode: Search in texts (``words``), in statements (``schema``), or in both (``hybrid``).
+        limit: Maximum number of nodes.
+        weights: Score of a text that equals the query, keyed by predicate, in (0, 1]. The text of
+            an edge is the name of its object. Used in the modes ``schema`` and ``hybrid``.
+        allowed: Function that returns True for ids of nodes that may be found. None allows all.
 
     Returns:
         Nodes, best first, equal scores by label and id.
@@ -131,7 +132,7 @@ def find(
     name_lines = _name_lines(index)
 
     def may_be_found(node: str) -> bool:
-        # In an excerpt of the graph, the other nodes have no kind, but still a row of texts.
+        # In an excerpt of the graph, excluded nodes have no kind, but still a row of texts.
         return node in index.kinds and (allowed is None or allowed(node))
 
     def node_of(node: str, score: float) -> FoundNode:
@@ -159,7 +160,7 @@ def find(
 
 
 def _name_lines(index: GraphIndex) -> Mapping[str, tuple[str, int]]:
-    """Return the path and line where the name of each node is stated."""
+    """Return the path and line where the name of each node is stated, keyed by node id."""
     named = (fact for fact in index.facts if fact.predicate == "name")
     return {
         fact.subject: (fact.path, _line(fact))
@@ -172,7 +173,7 @@ def _order(node: FoundNode) -> tuple[float, str, str]:
 
 
 def _merge(by_words: list[FoundNode], by_schema: list[FoundNode]) -> list[FoundNode]:
-    """Merge two lists by reciprocal ranks."""
+    """Merge two lists of nodes, each best first, by reciprocal ranks."""
     ranked = [(node, 1 / (FIND_RRF_K + rank)) for rank, node in enumerate(by_words, 1)]
     merged = {node.node: replace(node, score=score) for node, score in ranked}
     for rank, node in enumerate(by_schema, 1):
@@ -185,7 +186,7 @@ def _merge(by_words: list[FoundNode], by_schema: list[FoundNode]) -> list[FoundN
 def _by_schema(
     index: GraphIndex, text: str, weights: Mapping[str, float]
 ) -> Mapping[str, list[TextEvidence]]:
-    """Return the statements that contain words of *text*, keyed by document."""
+    """Return the statements that contain words of *text*, keyed by id of the document."""
     terms = stems(text)
     evidence_by_node: defaultdict[str, list[TextEvidence]] = defaultdict(list)
     for fact in index.facts:
@@ -211,7 +212,7 @@ def _by_schema(
 
 
 def _line(fact: Fact) -> int:
-    """Return the line of a statement. Texts of the front matter have none, so they get its first
-    line.
+    """Return the line of the statement *fact*. Texts of the front matter have no line of their own
+    and get the first line of the document.
     """
     return fact.line or int(bool(fact.path))

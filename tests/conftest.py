@@ -22,7 +22,8 @@ from gateway.types import ToolDefinition
 from tests.fakes import ListSource, Shelf, definitions, tool
 from tests.postgres_server import PostgresServer, running_server
 
-# Without deadlines, because machines differ. Half of the usual examples keeps the tests short.
+# The test profile has no deadlines, because machines differ. Half of hypothesis's usual number of
+# examples keeps the tests short.
 settings.register_profile("patient", deadline=None, max_examples=50, derandomize=False)
 settings.load_profile("patient")
 
@@ -106,7 +107,9 @@ def open_gateway() -> Iterator[OpenGateway]:
 
 
 def with_own_store(open_gateway: OpenGateway, folder: Path) -> OpenGateway:
-    """Return a function that creates gateways with entries and approvals in *folder*."""
+    """Return a function that creates gateways, whose entries and approvals are stored in
+    *folder*.
+    """
     own_options = replace(PATIENT, catalog_store_path=folder / "catalog.sqlite3")
 
     def build(*tools: object, **options: object) -> Gateway:
@@ -142,7 +145,7 @@ def catalog_of() -> CatalogOf:
 
 @pytest.fixture(scope="session")
 def big_shelf() -> Shelf:
-    """Return 3,000 tools, listed once for all tests that only read them."""
+    """Return a server with 3,000 tools, listed once for all tests that only read them."""
     return Shelf(definitions(3000))
 
 

@@ -237,7 +237,7 @@ class Gate:
 
 
 class Gated(HashingEmbedder):
-    """Embeds only as many documents as allowed, and all queries."""
+    """An embedder that embeds only as many documents as allowed, but all queries."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -284,7 +284,7 @@ class CountedStore(MemoryVectorStore):
 
 
 class Narrow(HashingEmbedder):
-    """Accepts at most two texts in a request."""
+    """An embedder that accepts at most two texts in a request."""
 
     def __init__(self, dimensions: int) -> None:
         super().__init__(dimensions)
@@ -305,7 +305,7 @@ class BrokenStore:
 
 
 async def until(true: Callable[[], Awaitable[bool]]) -> None:
-    """Wait until background work makes the condition true."""
+    """Wait until background work makes the condition *true* hold."""
     async with asyncio.timeout(30):
         while not await true():  # noqa: ASYNC110  (no event comes from the background)
             await asyncio.sleep(0)
@@ -338,7 +338,7 @@ def codes(result: SearchResult) -> list[str]:
 
 
 def every_id(result: SearchResult) -> Iterator[str]:
-    """Return the ids of all lists of *result*."""
+    """Yield the id of each entity in all lists of *result*."""
     for matches in (result.matches, result.prerequisites, result.related, result.next_steps):
         yield from (match.id for match in matches)
 

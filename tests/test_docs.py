@@ -89,7 +89,7 @@ def test_every_diagnostic_code_is_documented_with_its_meaning() -> None:
     assert expected == {code: text for code, text in documented.items() if code.islower()}
 
 
-def test_every_code_has_a_meaning_and_is_used() -> None:
+def test_every_diagnostic_code_has_a_meaning_and_is_used() -> None:
     home = ROOT / "gateway" / "types" / "diagnostics.py"
     used = {
         node.value
@@ -170,11 +170,11 @@ def test_readmes_link_every_page(entrance: str) -> None:
 
 
 def _decisions() -> list[Path]:
-    """Return the pages of the decisions, without their index."""
+    """Return the pages of the decisions (ADRs), without their index."""
     return sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
 
 
-def test_index_of_decisions_has_each_title() -> None:
+def test_index_of_decisions_lists_the_title_of_each_decision() -> None:
     index = (ROOT / "docs" / "adr" / "README.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| (\d+) \| \[(.+)\]\((.+)\) \|", index, re.MULTILINE)
     titles = (page.read_text(encoding="utf-8").splitlines()[0] for page in _decisions())
@@ -201,7 +201,8 @@ def examples(page: str = "README.md") -> list[str]:
 
 
 _INTRODUCED = {"gateway", "source", "secret"}
-"""Names that a page may use without defining them, because its text introduces them."""
+"""Names that the examples of a page may use without defining them, because its text introduces
+them."""
 
 
 def test_examples_define_their_names() -> None:

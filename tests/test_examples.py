@@ -50,7 +50,7 @@ async def test_search_finds_tool_by_its_examples(
     strategy: str,
     declare: Any,
 ) -> None:
-    """The description does not change."""
+    """The description of the tool does not change."""
     gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder())
     declare(gateway, tmp_path)
 
@@ -61,7 +61,7 @@ async def test_search_finds_tool_by_its_examples(
 
 
 async def test_examples_of_rules_and_hints_are_united(open_gateway: OpenGateway) -> None:
-    """Removed examples have no effect."""
+    """Examples that are removed later have no effect."""
     gateway = open_gateway()
     gateway.add_source(
         ListSource("house", [tool("set_point", DESCRIPTION)]),
@@ -87,8 +87,8 @@ async def test_only_new_examples_are_embedded(
     assert [24, 2, 1, 0] == counts
 
 
-def test_more_examples_move_the_vector_further() -> None:
-    """One example has half the effect of many. Without examples the vector does not change."""
+def test_more_examples_move_the_vector_of_a_tool_further() -> None:
+    """One example has half of the maximum effect. Without examples the vector does not change."""
     vector, other = np.eye(2, dtype=np.float32)
     turned = [lean_to_examples(vector, [other] * count) for count in (0, 1, 3, 1000)]
 

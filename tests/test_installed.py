@@ -27,7 +27,7 @@ def test_installed_program_is_found() -> None:
     assert Path(installed("sh", package="dash")).is_file()
 
 
-def test_gate_does_not_skip_tests_of_missing_programs() -> None:
+def test_ci_does_not_skip_tests_of_missing_programs() -> None:
     gate = Path(__file__).parents[1] / ".ci" / "run"
 
     assert "\nexport CI=" in gate.read_text("utf-8")

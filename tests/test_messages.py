@@ -14,7 +14,7 @@ def messages() -> list[Message]:
     return collect_messages()
 
 
-def test_page_lists_the_messages_of_the_code() -> None:
+def test_page_of_messages_lists_the_messages_of_the_code() -> None:
     assert PAGE.read_text(encoding="utf-8") == render(), REMEDY
 
 
@@ -29,7 +29,7 @@ def test_page_lists_the_messages_of_the_code() -> None:
         (
             "gateway/search/request.py",
             "diagnostic context_ignored",
-            "it does not serialize as JSON",
+            "the context cannot be written as JSON",
         ),
         ("gateway/cli/commands/search.py", "option help", "Delete all stored vectors first."),
         (
@@ -40,7 +40,7 @@ def test_page_lists_the_messages_of_the_code() -> None:
         ("gateway/cli/commands/servers.py", "InvalidRequestError", "--env requires NAME=VALUE"),
     ],
 )
-def test_generator_finds_each_kind_of_message(
+def test_collect_messages_finds_each_kind_of_message(
     messages: list[Message], module: str, kind: str, text: str
 ) -> None:
     assert (module, kind, text) in {(item.module, item.kind, item.text) for item in messages}

@@ -14,7 +14,7 @@ UPGRADING = Path(__file__).parents[1] / "docs" / "upgrading.md"
 
 
 @pytest.mark.parametrize("old", MOVED)
-def test_old_name_imports_the_module_with_a_warning(old: str) -> None:
+def test_old_module_name_imports_the_new_module_with_a_warning(old: str) -> None:
     script = (
         "import importlib, warnings\n"
         "with warnings.catch_warnings(record=True) as caught:\n"
@@ -37,7 +37,7 @@ def test_module_of_a_moved_package_is_loaded_once() -> None:
     subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True)
 
 
-def test_unknown_name_raises_import_error() -> None:
+def test_unknown_module_name_raises_import_error() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"gateway\.accesses"):
         __import__("gateway.accesses")
 

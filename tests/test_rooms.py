@@ -1,5 +1,5 @@
-"""Imports of tests: they import packages instead of inner modules, so that these can be
-changed.
+"""Imports of tests: tests import packages instead of the modules inside them, so that these modules
+can be changed.
 """
 
 from __future__ import annotations
@@ -16,19 +16,21 @@ _IMPORT = re.compile(r"^\s*(?:from|import) ((?:gateway|graphs)[\w.]*)", re.MULTI
 
 
 def contract() -> dict[str, str]:
-    """Return the reason of each module that tests may import, keyed by its name."""
+    """Return the modules inside packages that tests may import, each with the reason for the
+    exception.
+    """
     lines = CONTRACT.read_text(encoding="utf-8").splitlines()
     return dict(line.split(maxsplit=1) for line in lines if line and not line.startswith("#"))
 
 
 def is_inner(module: str) -> bool:
-    """Return whether *module* is inside a room."""
+    """Return whether *module* is inside a package that tests should import instead."""
     parts = module.split(".")
     is_deep = parts[:2] in (["gateway", "plugins"], ["gateway", "serve"])
     return len(parts) > (3 if is_deep else 2)
 
 
-def test_contract_lists_few_modules_that_exist_with_a_reason() -> None:
+def test_modules_that_tests_may_import_exist_and_are_few() -> None:
     assert len(contract()) <= 40
     for module, reason in contract().items():
         assert is_inner(module)
@@ -36,7 +38,7 @@ def test_contract_lists_few_modules_that_exist_with_a_reason() -> None:
         assert find_spec(module) is not None
 
 
-def test_few_test_files_import_modules_inside_a_room() -> None:
+def test_few_test_files_import_modules_inside_a_package() -> None:
     allowed = contract()
     inner = {
         str(path.relative_to(ROOT))

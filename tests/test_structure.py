@@ -173,11 +173,11 @@ HOMES = {
     "yaml": ("gateway/plugins/manifests/skills.py", "graphs/markdown/frontmatter.py"),
 }
 EVERYWHERE = {"numpy", "pydantic", "pydantic_core"}
-"""Libraries whose types every room may use."""
+"""Libraries whose types every package may use."""
 
 
-def test_each_library_is_imported_by_one_room() -> None:
-    """A library that all rooms import cannot be replaced."""
+def test_each_library_is_imported_by_one_package() -> None:
+    """A library that all packages import cannot be replaced."""
     imports = {
         (module.split(".")[0], name)
         for name, text in sources("gateway", "graphs")
@@ -222,7 +222,8 @@ def test_dangerous_calls_are_limited_to_their_modules(
 
 
 POLLS = ["tests/core/mcp/conftest.py"]
-"""Exception: its `until` polls, because another process sends no events."""
+"""Test files that may sleep. The function `until` in this file polls, because another process sends
+no events."""
 
 
 def sleeps(text: str) -> bool:
@@ -252,7 +253,7 @@ def test_tests_do_not_patch() -> None:
     assert [] == bad
 
 
-def test_packages_with_weights_are_pinned() -> None:
+def test_packages_with_model_weights_are_pinned() -> None:
     """Each has one maintainer, so new versions are reviewed first."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     local = [text.split(";")[0] for text in project["project"]["optional-dependencies"]["local"]]

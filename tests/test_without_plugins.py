@@ -64,7 +64,9 @@ INITIALIZE = {
 
 
 def copy_without(folder: Path, names: Sequence[str]) -> Path:
-    """Copy the package into *folder* without the plugins *names*."""
+    """Copy this package into *folder* without the plugins *names*, and return the path of the
+    copy.
+    """
     for package in ("gateway", "graphs"):
         # Compiled files are copied too. Those of deleted modules are not imported.
         shutil.copytree(ROOT / package, folder / package)
@@ -76,7 +78,7 @@ def copy_without(folder: Path, names: Sequence[str]) -> Path:
 
 def environment_of(copy: Path) -> dict[str, str]:
     """Return environment variables for a process that imports the copy."""
-    # Processes share the files that the first one compiles.
+    # All processes share the files that the first one compiles.
     variables = {"PYTHONPATH": str(copy), "GATEWAY_CACHE_DIR": str(copy / "cache")}
     inherited = {
         name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"

@@ -21,7 +21,7 @@ class Threat:
     promise: str
     """Behaviour of the gateway in this event."""
     held: str
-    """Figure that the tests check, as they count it."""
+    """Figure that the tests check, such as the number of attacks that are found."""
     tests: tuple[str, ...]
     """Ids of tests: file below ``tests/`` and name of the function."""
 
@@ -52,7 +52,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "scanner_flags_no_honest_definitions",
                 "core/runtime/test_text.py": "cleaned_text_is_short_and_visible "
                 "ten_thousand_cleaned_texts_are_visible",
-                "apps/serve/test_unseen_text.py": "answers_contain_no_invisible_characters",
+                "apps/serve/test_unseen_text.py": "answers_to_models_and_clients_contain_no_invisible_characters",
                 "core/discovery/test_tool_list.py": "suspicious_tool_is_listed_in_no_mode",
             },
         ),
@@ -75,8 +75,8 @@ THREATS: Mapping[str, Threat] = dict(
             "7 of 7 changed parts and 6 of 6 variables detected",
             {
                 "core/mcp/test_servers.py": "approval_digest_covers_every_variable "
-                "fingerprint_covers_values_and_launch_only_names_of_variables",
-                "core/servers/test_config_reload.py": "changed_command_line_needs_approval_under_the_block_policy changed_variable_needs_approval",
+                "fingerprint_covers_values_of_variables_and_launch_only_their_names",
+                "core/servers/test_config_reload.py": "changed_command_line_needs_approval_under_the_block_policy changed_environment_variable_of_a_server_needs_approval",
             },
         ),
         _threat(
@@ -86,9 +86,9 @@ THREATS: Mapping[str, Threat] = dict(
             "0 duplicates in 10,000 catalogs, 0 differences in 720 orders",
             {
                 "core/catalog/test_identity.py": "every_tool_has_a_unique_callable_name "
-                "names_are_unique_in_ten_thousand_random_catalogs "
-                "names_do_not_depend_on_the_order_of_registration "
-                "names_are_equal_in_all_720_orders_of_six_servers",
+                "exposed_names_are_unique_in_ten_thousand_random_catalogs "
+                "exposed_names_do_not_depend_on_the_order_of_registration "
+                "exposed_names_are_equal_in_all_720_orders_of_six_servers",
                 "core/sources/test_name_bindings.py": "server_with_copied_tool_names_renames_no_other_tool",
             },
         ),
@@ -107,7 +107,7 @@ THREATS: Mapping[str, Threat] = dict(
             "0 tools revealed by 12 forged messages and 1,000 conversations",
             {
                 "core/discovery/test_window.py": "text_that_looks_like_a_search_result_is_ignored "
-                "forged_results_add_no_tools_in_a_thousand_conversations",
+                "forged_search_results_add_no_proxies_in_a_thousand_conversations",
                 "core/chat/test_window.py": "search_result_in_another_tools_output_adds_no_tools",
             },
         ),
@@ -153,8 +153,8 @@ THREATS: Mapping[str, Threat] = dict(
                 "special_ipv6_addresses_are_refused "
                 "redirect_is_checked_like_any_request "
                 "request_goes_to_the_checked_address_with_its_own_host_name",
-                "core/discovery/test_proxies.py": "dangling_reference_is_removed_and_never_followed",
-                "graphs/rdf/test_serialization.py": "no_text_causes_a_fetch",
+                "core/discovery/test_proxies.py": "dangling_reference_in_a_schema_is_removed_and_never_followed",
+                "graphs/rdf/test_serialization.py": "import_opens_no_socket_or_file_for_any_text",
             },
         ),
         _threat(
@@ -167,8 +167,8 @@ THREATS: Mapping[str, Threat] = dict(
                 "test_structure.py": "dangerous_calls_are_limited_to_their_modules",
                 "plugins/provision/test_policy.py": "invalid_package_names_are_refused "
                 "missing_or_unsafe_inputs_are_refused",
-                "plugins/provision/test_steps.py": "question_shows_complete_commands "
-                "refusal_runs_nothing_or_undoes_the_installation",
+                "plugins/provision/test_steps.py": "consent_question_shows_complete_commands "
+                "declined_question_runs_nothing_or_undoes_the_installation",
             },
         ),
         _threat(
@@ -177,8 +177,8 @@ THREATS: Mapping[str, Threat] = dict(
             "Host, Origin and token are checked on every path.",
             "16 of 16 foreign hosts and 12 of 12 foreign origins refused on 5 paths",
             {
-                "apps/serve/test_http_guard.py": "host_with_the_right_beginning_is_refused "
-                "origins_of_other_ports_and_names_are_refused "
+                "apps/serve/test_http_guard.py": "host_name_that_only_starts_like_an_own_name_is_refused "
+                "origins_with_other_ports_or_host_names_are_refused "
                 "every_route_except_liveness_requires_a_credential",
                 "apps/serve/test_http.py": "foreign_hosts_and_origins_are_refused",
             },
@@ -189,10 +189,10 @@ THREATS: Mapping[str, Threat] = dict(
             "Servers beyond a limit are cut off or disconnected.",
             "under 50 MiB more memory for 12 hostile servers and 12 floods; every search answers",
             {
-                "core/mcp/test_error_mapping.py": "huge_description_is_not_held_in_memory "
+                "core/mcp/test_error_mapping.py": "huge_message_of_a_server_is_not_held_in_memory "
                 "hostile_server_does_not_affect_other_servers",
                 "core/mcp/test_mcp_hostile.py": "endless_listing_is_cut "
-                "silent_server_times_out_with_the_name_of_the_option",
+                "timeout_of_a_silent_server_names_the_option",
                 "core/mcp/test_floods.py": "flooding_server_is_disconnected_and_skipped",
                 "apps/cli/test_serve.py": "sigterm_ends_flooding_and_hanging_servers",
             },
@@ -213,14 +213,14 @@ THREATS: Mapping[str, Threat] = dict(
             "Texts are cut, patterns of servers never run, and checks have a step budget.",
             "at most 16 times the CPU of an eighth for 17 texts of 1 MB",
             {
-                "core/runtime/test_text.py": "literals_of_a_long_word_do_not_backtrack "
-                "literals_take_linear_time "
+                "core/runtime/test_text.py": "finding_literals_in_a_long_word_does_not_backtrack "
+                "finding_literals_takes_linear_time "
                 "clean_reads_only_the_beginning_of_a_long_text",
                 "core/search/test_request.py": "cleaned_request_respects_the_maximum_lengths "
-                "search_of_a_long_text_costs_no_more_than_its_used_part",
-                "core/catalog/test_identity.py": "malicious_template_is_matched_quickly",
-                "core/catalog/test_arguments.py": "untrusted_pattern_is_never_run "
-                "check_beyond_the_budget_is_abandoned",
+                "search_of_a_long_text_costs_no_more_than_of_its_first_part",
+                "core/catalog/test_identity.py": "uri_is_matched_quickly_with_a_malicious_template",
+                "core/catalog/test_arguments.py": "check_never_runs_a_pattern_of_an_untrusted_schema "
+                "argument_check_beyond_its_budget_is_abandoned",
             },
         ),
         _threat(
@@ -267,7 +267,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "plugins/test_faults.py": "fault_loses_no_acknowledged_data_and_fails_no_search "
                 "random_kills_lose_no_acknowledged_data "
                 "data_stored_before_the_disk_was_full_can_be_read",
-                "core/storage/test_vector_store.py": "corrupt_file_is_renamed_and_replaced",
+                "core/storage/test_vector_store.py": "corrupt_vector_file_is_renamed_and_replaced",
             },
         ),
         _threat(
@@ -278,7 +278,7 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "core/search/test_caching.py": "two_hundred_equal_searches_make_one_embedding_call "
                 "two_hundred_equal_searches_from_threads_make_one_embedding_call "
-                "catalog_change_invalidates_results_but_not_embeddings"
+                "catalog_change_invalidates_cached_results_but_not_query_embeddings"
             },
         ),
         _threat(
@@ -287,7 +287,7 @@ THREATS: Mapping[str, Threat] = dict(
             "Shared state is locked or belongs to one loop.",
             "776 searches equal a serial run; 0 errors in 8,793 conversations",
             {
-                "core/chat/test_together.py": "sixteen_threads_share_one_client_without_mixing",
+                "core/chat/test_together.py": "sixteen_threads_share_one_client_without_mixing_conversations",
                 "core/test_sync.py": "two_loops_and_several_threads_share_one_gateway "
                 "concurrent_searches_return_the_results_of_a_serial_run",
             },
@@ -309,9 +309,9 @@ THREATS: Mapping[str, Threat] = dict(
             "The call is cancelled at the server.",
             "0 calls, tasks and processes left after 1,000 cancellations",
             {
-                "core/mcp/test_error_mapping.py": "thousand_cancellations_leave_no_tasks_or_processes",
+                "core/mcp/test_error_mapping.py": "thousand_cancelled_calls_leave_no_tasks_or_processes",
                 "core/mcp/test_mcp_hostile.py": "cancelled_call_is_cancelled_at_the_server",
-                "core/chat/test_limits.py": "cancelled_call_leaves_no_task_or_tool_running",
+                "core/chat/test_limits.py": "cancelled_client_call_leaves_no_task_or_tool_running",
             },
         ),
         _threat(
@@ -320,9 +320,9 @@ THREATS: Mapping[str, Threat] = dict(
             "Calls and text stay byte-identical.",
             "0 differences in 10,120 streams",
             {
-                "core/chat/test_streams.py": "merged_text_and_calls_do_not_depend_on_the_split "
+                "core/chat/test_streams.py": "merged_stream_does_not_depend_on_the_split_into_chunks "
                 "responses_stream_keeps_host_calls_and_drops_gateway_calls",
-                "core/chat/test_streaming.py": "fragmented_and_interleaved_calls_are_joined",
+                "core/chat/test_streaming.py": "streamed_fragments_of_several_tool_calls_are_joined",
             },
         ),
         _threat(
@@ -331,9 +331,9 @@ THREATS: Mapping[str, Threat] = dict(
             "Work continues, with one warning.",
             "0 errors in 14 ways to raise",
             {
-                "core/chat/test_observed.py": "raising_telemetry_does_not_end_work",
-                "core/runtime/test_telemetry.py": "without_providers_nothing_is_configured "
-                "failing_backend_does_not_affect_searches",
+                "core/chat/test_observed.py": "telemetry_that_raises_does_not_end_searches_or_calls",
+                "core/runtime/test_telemetry.py": "gateway_without_providers_configures_no_telemetry "
+                "failing_telemetry_backend_does_not_affect_searches",
             },
         ),
         _threat(
@@ -343,7 +343,7 @@ THREATS: Mapping[str, Threat] = dict(
             "0 of 4 wrong uses accepted",
             {
                 "apps/serve/test_pending_calls.py": "call_token_is_valid_once_and_for_its_call",
-                "apps/serve/test_callers.py": "waiting_call_is_resumed_only_by_its_caller",
+                "apps/serve/test_callers.py": "waiting_call_is_continued_only_by_its_caller",
                 "core/mcp/test_server_requests.py": "call_is_repeated_until_the_result_requires_no_input",
                 "apps/serve/test_conformance.py": "conformance_suite_passes",
             },
@@ -358,7 +358,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "core/chat/test_limits.py": "host_is_asked_before_destructive_calls "
                 "only_true_approves_a_call "
                 "only_approved_calls_run_in_five_hundred_conversations",
-                "core/discovery/test_approval.py": "untrusted_hints_do_not_avoid_an_approval "
+                "core/discovery/test_approval.py": "tool_hints_of_an_untrusted_server_do_not_avoid_an_approval "
                 "approved_arguments_are_the_sent_arguments",
             },
         ),
@@ -370,11 +370,11 @@ THREATS: Mapping[str, Threat] = dict(
             "checked.",
             "3 of 3 exact versions, 3 of 3 reviewed SHA-256",
             {
-                "test_structure.py": "packages_with_weights_are_pinned "
-                "each_library_is_imported_by_one_room",
-                "plugins/local/test_embedder.py": "installed_files_are_the_reviewed_ones "
-                "missing_or_changed_file_is_an_error_at_the_first_use",
-                "plugins/local/test_encoders.py": "file_of_another_format_is_refused",
+                "test_structure.py": "packages_with_model_weights_are_pinned "
+                "each_library_is_imported_by_one_package",
+                "plugins/local/test_embedder.py": "installed_model_files_are_the_reviewed_ones "
+                "missing_or_changed_model_file_is_an_error_at_the_first_use",
+                "plugins/local/test_encoders.py": "weight_file_of_another_format_is_refused",
             },
         ),
         _threat(
@@ -386,14 +386,14 @@ THREATS: Mapping[str, Threat] = dict(
             "0 of 48 attacker tokens accepted; 1 fetch for 100 unknown keys",
             {
                 "apps/serve/identity/test_access_tokens.py": "forged_tokens_are_refused "
-                "short_key_is_refused",
-                "apps/serve/identity/test_provider_keys.py": "flood_of_unknown_keys_causes_one_fetch "
+                "token_signed_with_a_short_key_is_refused",
+                "apps/serve/identity/test_provider_keys.py": "flood_of_unknown_key_ids_causes_one_fetch_of_keys "
                 "invalid_provider_responses_are_reported",
-                "apps/serve/identity/test_issuers.py": "prefix_never_grants_rights "
+                "apps/serve/identity/test_issuers.py": "scope_prefix_never_grants_rights_of_the_gateway "
                 "users_of_two_issuers_are_always_distinct",
                 "apps/serve/identity/test_authenticator.py": "token_is_accepted_only_in_one_header",
                 "apps/serve/identity/test_real_provider.py": (
-                    "session_belongs_to_one_subject_of_one_issuer"
+                    "mcp_session_belongs_to_one_user_of_one_issuer"
                 ),
             },
         ),
@@ -405,11 +405,11 @@ THREATS: Mapping[str, Threat] = dict(
             "0 tokens sent for another of 50 users",
             {
                 "core/mcp/test_user_sessions.py": "token_of_a_user_is_never_sent_for_another_user "
-                "server_credential_is_used_for_listings_only "
-                "user_keeps_the_session_while_the_store_is_down "
-                "token_of_a_caller_is_never_shown",
-                "plugins/postgres/test_bearer_auth.py": "sign_in_row_of_another_user_cannot_be_decrypted "
-                "one_of_two_processes_refreshes_even_if_its_caller_is_cancelled",
+                "own_credential_of_the_gateway_is_used_only_to_list_tools "
+                "user_keeps_the_session_while_the_token_store_is_down "
+                "token_of_a_caller_is_not_printed_or_serialized",
+                "plugins/postgres/test_bearer_auth.py": "sign_in_copied_to_the_row_of_another_user_cannot_be_decrypted "
+                "only_one_of_two_processes_refreshes_expired_tokens",
                 "apps/serve/identity/test_token_exchange.py": (
                     "token_of_each_user_is_exchanged_for_its_own_calls"
                 ),
@@ -425,14 +425,14 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "apps/serve/test_account.py": "response_is_accepted_once_and_only_in_its_browser "
                 "code_is_accepted_once_and_id_token_is_not_an_access_token "
-                "sign_in_returns_only_to_own_pages "
+                "sign_in_returns_only_to_pages_of_this_server "
                 "server_sign_in_from_a_session_requires_its_csrf_token",
                 "apps/serve/identity/test_code_flow.py": (
                     "id_token_of_another_sign_in_is_refused "
                     "response_of_another_provider_does_not_redeem_the_code"
                 ),
                 "apps/serve/test_sign_in.py": "sign_in_cannot_be_completed_in_another_browser "
-                "sign_in_starts_only_for_users_and_on_own_pages server_name_in_the_address_is_escaped",
+                "sign_in_starts_only_for_users_and_on_own_pages sign_in_page_escapes_the_server_name_in_its_address",
             },
         ),
         _threat(
@@ -445,11 +445,11 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "plugins/programs/test_sandbox.py": "sandbox_stops_every_escape_and_runs_the_next_program "
                 "bubblewrap_stops_every_escape "
-                "escape_attempt_succeeds_without_a_sandbox "
-                "type_errors_are_found_before_the_first_call",
+                "escape_attempts_succeed_without_a_sandbox "
+                "type_errors_of_a_program_are_found_before_its_first_call",
                 "plugins/programs/test_runner.py": "destructive_call_is_refused_unless_the_host_allows_it "
                 "program_calls_run_as_the_caller_without_hidden_tools "
-                "approval_applies_to_one_call_despite_a_reused_number "
+                "approval_applies_to_one_call_even_if_its_number_is_reused "
                 "searches_are_answered_while_ten_programs_loop",
                 "plugins/programs/test_stubs.py": "texts_of_an_upstream_cannot_add_declarations",
             },

@@ -4,8 +4,7 @@
 
 The middleware runs before each request to the model, inside the framework's function loop, so the
 loop can call the tools that it adds. If the service stores the conversation, a request contains
-only
-the newest messages. Found tools are then stored with the run's tools and in the session.
+only the newest messages. Found tools are then stored with the run's tools and in the session.
 """
 
 from __future__ import annotations
@@ -94,9 +93,9 @@ class _Anything(BaseModel):
 
 
 class GatewayTool(FunctionTool):
-    """A gateway tool as a tool of the framework, with its real schema.
+    """A tool of the gateway as a tool of the framework, with its real schema.
 
-    The gateway checks the arguments; its answers contain the schema.
+    The gateway checks the arguments of a call. Its answer to wrong arguments contains the schema.
     """
 
     def __init__(
@@ -119,7 +118,7 @@ class GatewayTool(FunctionTool):
         self._function = function
 
     def parameters(self) -> dict[str, Any]:
-        """Return the schema."""
+        """Return the JSON Schema of the tool's arguments."""
         schema: dict[str, Any] = self._function["parameters"]
         return schema
 

@@ -38,10 +38,11 @@ def definition(entity: Entity, options: DiscoveryOptions, *, deferred: bool = Tr
 
 
 def to_anthropic(tool: Mapping[str, object]) -> Block:
-    """Convert a function tool of Chat Completions, such as a meta-tool.
+    """Convert a function tool in the format of Chat Completions, such as a meta-tool, to a tool of
+    the Messages API.
 
     Raises:
-        InvalidRequestError: If it is not a function tool.
+        InvalidRequestError: If *tool* is not a function tool.
     """
     function = tool.get("function")
     if not isinstance(function, Mapping) or not function.get("name"):
@@ -85,7 +86,14 @@ def tool_call(block: Mapping[str, object]) -> ToolCall:
 def tool_result(
     answer: ToolAnswer, options: DiscoveryOptions, *, hidden: Collection[str] = ()
 ) -> Block:
-    """Return the answer to a call: references for a search with matches, otherwise text."""
+    """Return the answer to a call as a content block. For a search with matches, it contains
+    references; otherwise text.
+
+    Args:
+        answer: Answer of the gateway to the call.
+        options: Limits of the number of tools.
+        hidden: Names that must not be referred to, such as names of the host's own tools.
+    """
     tool_references = (
         references(answer.search, options, hidden=hidden) if answer.search is not None else []
     )

@@ -36,7 +36,7 @@ The function is called at each turn, on the framework's thread.
 
 
 def read_caller(caller: CallerOf[C], context: C) -> Caller:
-    """Return the caller of one turn.
+    """Return the caller of one turn: *caller* itself, or its result for *context*.
 
     Raises:
         ConfigError: If the host's function does not return a `Caller`.
@@ -135,7 +135,9 @@ class ToolBroker:
 
 
 def _host_tools(host: Iterable[object]) -> tuple[Message, ...]:
-    """Return the host's tools in the chat format. Only their names matter."""
+    """Return the host's tools in the chat format. The tools have only names, because no other field
+    is used.
+    """
     return tuple({"type": "function", "function": {"name": _name(tool)}} for tool in host)
 
 

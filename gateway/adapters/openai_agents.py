@@ -43,7 +43,7 @@ _RUN = "gateway/run"
 
 @dataclass(eq=False, slots=True, kw_only=True, weakref_slot=True)
 class _Run:
-    """Messages of the calls that the server answered in one run."""
+    """Messages about the calls that the server answered in one run."""
 
     id: str = field(default_factory=lambda: uuid4().hex)
     tools: ToolList | None = None
@@ -60,8 +60,7 @@ class GatewayServer(MCPServer):
         approve: Called before a destructive tool.
         caller: Caller of the runs, or a function that reads it from the run's context:
             ``lambda run: run.context.caller``. With a function, requests outside a run get only
-            tools
-            that need no scope.
+            tools that need no scope.
         more: Other arguments of the SDK's servers: guardrails, approval, error functions.
     """
 
@@ -81,14 +80,14 @@ class GatewayServer(MCPServer):
 
     @property
     def name(self) -> str:
-        """Name in traces."""
+        """Name of the server in traces."""
         return "gateway"
 
     async def connect(self) -> None:
-        """Do nothing: the gateway connects by itself."""
+        """Do nothing, because the gateway itself connects to its servers."""
 
     async def cleanup(self) -> None:
-        """Do nothing: the owner of the gateway closes it."""
+        """Do nothing, because the owner of the gateway closes it."""
 
     async def list_tools(
         self, run_context: RunContextWrapper[Any] | None = None, agent: AgentBase | None = None

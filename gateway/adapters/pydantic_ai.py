@@ -39,8 +39,7 @@ except ImportError as error:
     raise MissingExtraError("gateway.adapters.pydantic_ai", "pydantic-ai") from error
 
 _ANYTHING = SchemaValidator(core_schema.dict_schema())
-"""Validator that accepts all objects: the gateway checks arguments, and its answers contain the
-schema."""
+"""Validator that accepts all objects, because the gateway itself checks the arguments of a call."""
 
 
 class GatewayCapability(AbstractCapability[Any]):
@@ -65,8 +64,7 @@ class GatewayCapability(AbstractCapability[Any]):
 
     def get_ordering(self) -> CapabilityOrdering:
         """Place the capability outside the framework's own tool search, whose tool then counts as a
-        host
-        tool.
+        host tool.
         """
         return CapabilityOrdering(position="outermost", wraps=[ToolSearch])
 
@@ -83,7 +81,9 @@ class GatewayToolset(WrapperToolset[Any]):
     caller: CallerOf[RunContext[Any]] = ANYONE
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
-        """Return the tools of one step."""
+        """Return the tools of *wrapped* and of the gateway for one step of the run, keyed by
+        name.
+        """
         theirs = await self.wrapped.get_tools(ctx)
         caller = read_caller(self.caller, ctx)
         tools = await self.broker.build_tools(list(_messages(ctx.messages)), theirs, caller=caller)

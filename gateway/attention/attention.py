@@ -50,13 +50,14 @@ class Attention:
     _sign_ins: dict[str, tuple[asyncio.Task[None], asyncio.Future[str]]] = field(
         default_factory=dict, init=False
     )
-    """Running sign-ins and their URLs, keyed by server."""
+    """Task of each running sign-in, and the URL for the browser, keyed by server."""
 
     async def issues(self, *, reports: Path | None = None) -> tuple[Issue, ...]:
-        """Return all issues, the most urgent first; empty if all is well.
+        """Return all issues, the most urgent first; empty if there are none.
 
         Args:
-            reports: Folder of evaluation reports; the newest shows which tools are never found.
+            reports: Folder of evaluation reports. In the newest report, tools that no request found
+                are issues; None ignores reports.
 
         Raises:
             ClosedError: If the gateway was closed.
@@ -85,7 +86,8 @@ class Attention:
         return await in_thread(finder.find, warnings, reports, sources)
 
     def pin(self, entity: Entity) -> tuple[str, str]:
-        """Return the digests of a definition: as approved, and as last seen.
+        """Return two digests of the definition of *entity*: the approved one, and the one last
+        seen.
 
         Both are "" if the definition is not pinned.
 
@@ -99,14 +101,15 @@ class Attention:
         return pins.get(pin_key(entity.kind, name), ("", ""))
 
     async def approve(self, change: str, *, digest: str = "") -> None:
-        """Approve a definition, command line or name as last seen.
+        """Approve a definition, command line or name as it was last seen.
 
         Args:
-            change: The `Issue.id`.
+            change: The `Issue.id` of the change.
             digest: The `Issue.digest` that a person has reviewed; "" approves any.
 
         Raises:
-            InvalidRequestError: If there is no change to approve, or it changed again meanwhile.
+            InvalidRequestError: If there is no change to approve, or it changed again after the
+                review.
             StoreError: If the store cannot be read or written.
             ClosedError: If the gateway was closed.
         """
@@ -133,7 +136,7 @@ class Attention:
         """Accept that some tools have similar names, so that this is not an issue any more.
 
         Args:
-            names: The `Issue.id`.
+            names: The `Issue.id` of the issue.
 
         Raises:
             InvalidRequestError: If the gateway has no store for this.
@@ -149,10 +152,11 @@ class Attention:
             await in_thread(accept_similar, names, self.servers.pool.store, owner)
 
     async def disable(self, item: str) -> None:
-        """Disable a tool, resource or prompt of a server, so that it is neither found nor called.
+        """Disable a tool, resource or prompt of a server. Callers can then neither find nor call
+        it.
 
         Args:
-            item: Its id.
+            item: Id of the tool, resource or prompt.
 
         Raises:
             InvalidRequestError: If the server does not exist.
@@ -189,8 +193,8 @@ class Attention:
     async def sign_in(self, server: str) -> str:
         """Begin to sign in to a server (OAuth), and return the URL for a person's browser.
 
-        The browser must run on this machine, because it is redirected to a local port. The gateway
-        waits ten minutes for it, and then lists the server.
+        The browser must run on the same machine as the gateway, because it is redirected to a local
+        port. The gateway waits ten minutes for it, and then lists the server.
 
         Returns:
             The URL; "" if the server did not require a sign-in.
@@ -240,7 +244,7 @@ class Attention:
         source.live.supervisor.breaker.end_wait()
         source.expire()
         try:
-            # The first listing has this limit itself, so wait a little longer.
+            # The first listing has the same time limit itself, so wait one second longer for it.
             async with asyncio.timeout(limit_s + 1):
                 await source.list_tools()
         except TimeoutError:

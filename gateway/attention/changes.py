@@ -15,12 +15,14 @@ from gateway.sources.listing_store import ListingStore, fields_of
 from gateway.types import ToolDefinition
 
 NAME = "name:"
-"""Prefix of the labels of exposed names; server names cannot contain a colon."""
+"""Prefix of the label of a changed exposed name. Other labels begin with a server name, which
+cannot contain a colon."""
 _LINE_CHARS = 160
 _PIECE = re.compile(rf".{{1,{_LINE_CHARS}}}?(?:[.;!?] |\\n|$)|.{{1,{_LINE_CHARS}}}")
-"""Longer lines are compared sentence by sentence."""
+"""Pattern of the pieces into which long lines are broken for a comparison: sentences, if
+possible."""
 _MAX_LINES = 2000
-"""Maximum number of lines that are compared; the rest is represented by its digest."""
+"""Maximum number of lines of a difference; a digest represents the rest."""
 _CONTEXT_LINES = 2
 _ACCEPTED = "accepted"
 
@@ -33,32 +35,36 @@ class Change:
     """Name for display and approval: the server for its command line, ``server/tool``, or
     ``name:NAME``."""
     server: str
-    """The server that has the item now; approving the server approves this too."""
+    """The server that has the changed item now. Approving the whole server approves this change
+    too."""
     owner: str
     item: str
-    """Name of the pin; *owner* is the pin's owner."""
+    """Name of the changed pin. Its owner is *owner*."""
     before: str
     after: str
-    """Digests, or tool ids for a name: *before* is approved, *after* was last seen."""
+    """Values of the pin: *before* is the approved one, *after* was last seen. They are digests, or
+    tool ids if an exposed name changed."""
 
     @property
     def is_name(self) -> bool:
-        """True if an exposed name would move to another tool."""
+        """True if an exposed name would change from one tool to another."""
         return self.label.startswith(NAME)
 
 
 def change_label(server: str, item: str) -> str:
-    """Return the label of a change: the server for its command line, or else ``server/tool``."""
+    """Return the label of a change: *server* for its command line, ``server/item`` for a
+    definition.
+    """
     return server if item == COMMAND_LINE_PIN else f"{server}/{item}"
 
 
 def find_changes(store: ListingStore, owners: Mapping[str, str], names: str) -> tuple[Change, ...]:
-    """Return the unapproved changes, in the order of *owners*, names last.
+    """Return the unapproved changes, in the order of *owners*, changed names last.
 
     Args:
         store: Store of the pins.
         owners: Owner of the pins of each server, keyed by server.
-        names: Owner of the exposed names; "" if these are not stored.
+        names: Owner of the pins of exposed names; "" if these are not stored.
 
     Raises:
         StoreError: If the store cannot be read.
@@ -95,9 +101,12 @@ def find_similar(
     """Return groups of tools with similar names, except groups that a person has accepted.
 
     Args:
-        own_names: The server's name of each tool, keyed by id; see `similar_names`.
+        own_names: The server's name of each tool, keyed by the tool's id; see `similar_names`.
         store: Store of the accepted groups.
-        names: Owner of the exposed names; "" if nothing is stored.
+        names: Owner under which accepted groups are stored; "" if they are not stored.
+
+    Returns:
+        The tool ids of each group.
 
     Raises:
         StoreError: If the store cannot be read.
@@ -108,7 +117,12 @@ def find_similar(
 
 
 def accept_similar(group: str, store: ListingStore, names: str) -> None:
-    """Record that a person accepted a group of similar names: tool ids, separated by ", ".
+    """Record that a person accepted a group of tools with similar names.
+
+    Args:
+        group: The tool ids, separated by ", ".
+        store: Store of the accepted groups.
+        names: Owner under which accepted groups are stored.
 
     Raises:
         StoreError: If the store cannot be written.
@@ -123,15 +137,16 @@ def _similar_owner(names: str) -> str:
 def difference_of(
     change: Change, definition: Callable[[str], ToolDefinition | None]
 ) -> Mapping[str, object]:
-    """Return the differing fields of the approved and the current definition, if they are known.
+    """Return the fields that differ between the approved and the current definition, if both are
+    known.
 
     Args:
         change: The change.
         definition: Returns the definition with a digest; None if it is not stored any more.
 
     Returns:
-        The differing fields as ``before`` and ``after``, or a ``note`` with the reason for their
-        absence.
+        The values of the differing fields, keyed by ``before`` and ``after``; or a ``note`` with
+        the reason why they are unknown.
     """
     if change.is_name:
         return {"before": {"tool": change.before}, "after": {"tool": change.after}}
@@ -154,10 +169,10 @@ def difference_of(
 
 
 def difference_lines(difference: Mapping[str, object]) -> tuple[str, ...]:
-    """Return a difference as lines that begin with ``-``, ``+`` or a space, as in a patch.
+    """Return the lines of *difference*, as in a patch: each begins with ``-``, ``+`` or a space.
 
-    Long lines are broken, and changes have two lines of context. Empty if the difference is only a
-    note.
+    Long lines are broken, and changes have two lines of context. The result is empty if
+    *difference* is only a note.
     """
     if "note" in difference:
         return ()
@@ -173,6 +188,6 @@ def _json_lines(value: object) -> list[str]:
         for piece in (_PIECE.findall(line) if len(line) > _LINE_CHARS else (line,))
     ]
     if omitted := lines[_MAX_LINES:]:
-        # The digest reveals changes in the omitted lines.
+        # If an omitted line changes, the digest changes too.
         lines[_MAX_LINES:] = [f"… {len(omitted)} more lines of digest {digest(repr(omitted))[:16]}"]
     return lines

@@ -38,11 +38,14 @@ IssueKind = Literal[
     "configuration",
     "index",
 ]
-"""Kinds of issues, most urgent first. *changed*: a definition in use is not the approved one.
-*waiting*: a definition is blocked until it is approved. *suspicious*: possible prompt injection.
-*store*: a store fails. *signed_out*: a server requires a sign-in. *failing*: a server cannot be
-reached or listed. *quarantined*: definitions are invalid. *similar*: names look almost the same.
-*never_found*: no test request finds the tool. *configuration*, *index*: other problems there."""
+"""Kinds of issues, most urgent first.
+
+*changed*: a definition in use is not the approved one. *waiting*: a definition is blocked until it
+    is
+approved. *suspicious*: possible prompt injection. *store*: a store fails. *signed_out*: a server
+requires a sign-in. *failing*: a server cannot be reached or listed. *quarantined*: definitions are
+invalid. *similar*: tools have almost the same name. *never_found*: no test request finds the tool.
+*configuration*, *index*: other problems of the configuration files or of the index build."""
 Action = Literal["approve", "disable", "sign_in", "retry", "accept", "refresh", "reload", ""]
 """Method of `Gateway` that resolves an issue; "" if there is none."""
 KINDS: tuple[IssueKind, ...] = get_args(IssueKind)
@@ -63,9 +66,10 @@ _NOTES: Mapping[Code, tuple[IssueKind, Action]] = {
     "graph_unavailable": ("index", "refresh"),
     "graph_document_invalid": ("index", "refresh"),
 }
-"""Diagnostics of an index build that are issues, with their kind and action."""
+"""Kind and action of the issue for a diagnostic of an index build, keyed by the diagnostic's
+code."""
 _MAX_DETAILS = 3
-"""Maximum number of diagnostics that are shown in full for one code and server."""
+"""Maximum number of diagnostics with the same code and server that an issue shows in full."""
 _COMMANDS: Mapping[Action, str] = {
     "approve": "gateway approve",
     "sign_in": "gateway login",
@@ -82,20 +86,21 @@ class Issue:
 
     kind: IssueKind
     id: str
-    """Argument of the action: an entity id, a server, ``name:NAME``, or several tool ids."""
+    """Argument for the action: an entity id, a server, ``name:NAME``, or several tool ids."""
     detail: str
     """Description of the problem, which may contain text from servers."""
     since: float | None = None
-    """Time of the problem, in seconds since the epoch; None if not known."""
+    """Time at which the problem began, in seconds since the epoch; None if not known."""
     action: Action = ""
     command: str = field(init=False)
-    """Command that performs the action for a configured server; "" if there is none."""
+    """Shell command that performs the action for a configured server; "" if there is none."""
     digest: str = ""
-    """Digest that `Gateway.approve` would approve."""
+    """Digest of the value that `Gateway.approve` would approve; "" if there is nothing to
+    approve."""
     difference: tuple[str, ...] = ()
-    """Changes of a definition, as in `difference_lines`."""
+    """Lines with the changes of a definition; see `difference_lines`."""
     address: str = ""
-    """URL of a sign-in that has begun."""
+    """URL for the browser of a running sign-in; "" if no sign-in is running."""
 
     def __post_init__(self) -> None:
         """Set the command."""
@@ -113,9 +118,9 @@ class IssueFinder:
         store: Store of listings and pins.
         cached: Sources with a stored listing, keyed by server.
         owners: Owner of the pins of each server, keyed by server.
-        names: Owner of the exposed names.
+        names: Owner of the pins of exposed names.
         rules: The host's access rules.
-        options: The policies for changes and suspicious definitions.
+        options: Options with the policies for changed and suspicious definitions.
         addresses: URLs of running sign-ins, keyed by server.
         clock: Monotonic clock, in seconds.
         wall: Clock that returns seconds since the epoch.
@@ -134,7 +139,7 @@ class IssueFinder:
     wall: Clock = time.time
 
     def __post_init__(self) -> None:
-        """Ignore virtual servers, because their problems come from other servers."""
+        """Remove virtual servers from *cached*, because their problems come from other servers."""
         self._listed = {
             name: result
             for name, result in self.build.listed.items()
@@ -152,8 +157,9 @@ class IssueFinder:
 
         Args:
             warnings: Warnings about the configuration files.
-            reports: Folder of evaluation reports; None if there is none.
-            sources: Issue sources of plugins. A source that raises becomes an issue.
+            reports: Folder of evaluation reports; None ignores reports.
+            sources: Issue sources of plugins. A source that raises an error becomes an issue
+                itself.
         """
         nothing: list[Issue] = []
         pinned, notes = attempt_store(lambda: [*self._changed(), *self._similar()], nothing)
@@ -194,7 +200,7 @@ class IssueFinder:
         return now or self.store.definition(digest)
 
     def _similar(self) -> Iterator[Issue]:
-        """Yield groups of enabled tools with similar names."""
+        """Yield an issue for each group of enabled tools with similar names."""
         own_names = {
             entity.id: entity.name
             for entity in self.build.snapshot.entities
@@ -206,7 +212,7 @@ class IssueFinder:
             yield Issue(kind="similar", id=", ".join(keys), detail=detail, action=action)
 
     def _suspicious(self) -> Iterator[Issue]:
-        """Yield suspicious definitions that are not disabled."""
+        """Yield an issue for each suspicious definition that is not disabled."""
         end = "; it is left out" if self.options.on_suspicion == "block" else ""
         for server, result in self._listed.items():
             for key, reasons in result.listing.suspicions.items():
@@ -223,7 +229,9 @@ class IssueFinder:
                 )
 
     def _servers(self) -> Iterator[Issue]:
-        """Yield the servers that require a sign-in, or cannot be reached or listed."""
+        """Yield an issue for each server that requires a sign-in, or cannot be reached or
+        listed.
+        """
         nothing: Mapping[str, StoredServer] = {}
         keys = {cached.key.fingerprint: cached.key.pin_owner for cached in self.cached.values()}
         stored, _ = attempt_store(lambda: self.store.read(keys), nothing)
@@ -278,7 +286,7 @@ class IssueFinder:
         return issues
 
     def _noted(self, others: Iterable[Diagnostic]) -> Iterator[Issue]:
-        """Yield one issue for all diagnostics of the same code and server."""
+        """Yield one issue for all diagnostics in *others* with the same code and server."""
         servers = {
             note: server
             for server, result in self.build.listed.items()

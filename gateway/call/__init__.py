@@ -1,4 +1,4 @@
-"""One call: its arguments, the hooks around it, and its result."""
+"""Calls of tools and reads of resources: arguments, hooks around the call, and results."""
 
 from gateway.call.hooks import Call as Call
 from gateway.call.hooks import CallHook as CallHook

@@ -1,4 +1,6 @@
-"""Calls of tools: check of the arguments, hooks, source, result."""
+"""Calls of tools: lookup of the tool, check of the arguments, hooks, and the request to the
+source.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ class Calls:
     async def find(self, tool: str, caller: Caller, arguments: JsonObject) -> Call:
         """Return the `Call` of *tool* for *caller*; see `resolve` for the accepted names.
 
-        An attempt to call a hidden tool is recorded.
+        An attempt to call a tool that the caller may not see is recorded in the audit log.
 
         Raises:
             InvalidRequestError, UnknownToolError: As `resolve`; a hidden tool counts as unknown.
@@ -102,7 +104,8 @@ class Calls:
         try:
             call = await self.find(tool, caller, arguments)
         except GatewayError:
-            # An unknown name is text of the model, so it counts as content.
+            # `OTHER` in place of an unknown name, which is text of the model and so counts as
+            # content.
             with self.telemetry.tool_call(OTHER, call_id=call_id):
                 raise
         call = replace(call, call_id=call_id, task=task, approved=approved)
@@ -113,7 +116,7 @@ class Calls:
                 raise UnknownToolError(tool, ())
             result = await self.hooks.around(call, self._send)
             if result.is_error:
-                # Value of the conventions for a tool that returned an error.
+                # Error type in OpenTelemetry's conventions for a tool that returned an error.
                 trace.fail("tool_error")
             if self.telemetry.capture_content and trace.is_recording:
                 traced = self.hooks.shown_arguments(call, arguments)
@@ -133,7 +136,7 @@ def _content_of(arguments: object, result: InvokeResult) -> Mapping[str, str]:
 
 
 def _clean(result: InvokeResult) -> InvokeResult:
-    """Return *result* without invisible characters; see `visible`."""
+    """Return *result* without invisible characters, as `visible` defines them."""
     blocks = (
         Content(type=visible(block.type), text=visible(block.text), data=visible_json(block.data))
         for block in result.content

@@ -15,11 +15,12 @@ from gateway.types import ANYONE, Caller, Entity, InvokeResult, JsonObject
 
 Action: TypeAlias = Literal["call", "read", "prompt"]
 Unsent: TypeAlias = Literal["denied", "asked", "approved", "refused"]
-"""Decision about a call that is not sent, or not yet. ``denied``: the caller may not see the tool.
-``asked``: the host is asked. ``approved`` and ``refused``: answers of the host."""
+"""Decision about a call that is not sent, or not sent yet. ``denied``: the caller may not see the
+tool. ``asked``: the host is asked for an approval. ``approved`` and ``refused``: answers of the
+host."""
 
 Change: TypeAlias = AbstractAsyncContextManager[None]
-"""A context manager around an administrative change."""
+"""A context manager around an administrative change, such as a change of the catalog."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,21 +29,21 @@ class Call:
 
     action: Action = "call"
     entity: Entity
-    """The tool, resource or prompt, which the caller may see."""
+    """Tool, resource or prompt of the call."""
     arguments: JsonObject
     caller: Caller = ANYONE
     visibility: Visibility
-    """Visibility rules at the time of the call."""
+    """Visibility rules that applied when the call was made."""
     call_id: str = ""
     """The model's id of the call; may be empty."""
     task: str = ""
-    """The host's label of the task of this call."""
+    """The host's label of the task to which this call belongs; may be empty."""
     approved: bool = False
     """True if a person or the host approved the call."""
 
 
 Proceed: TypeAlias = Callable[[Call], Awaitable[InvokeResult]]
-"""Continues a call with the inner hooks, then the source."""
+"""Function that passes a call to the inner hooks, then to the source, and returns the result."""
 
 
 class CallHook:
@@ -60,11 +61,12 @@ class CallHook:
 
     name: str = ""
     order: int = 0
-    """Position among the hooks. The lowest number is outermost; equal numbers are sorted by
-    name."""
+    """Position of this hook among all hooks. The lowest number is outermost; hooks with equal
+    numbers are sorted by name."""
 
     async def around(self, call: Call, proceed: Proceed) -> InvokeResult:
-        """Await *proceed* at most once and return the result, or refuse the call by an error.
+        """Run before and after a call. Await ``proceed(call)`` at most once and return its result,
+        or raise an error to refuse the call.
 
         The result of a read or a prompt has the server's JSON in ``structured``.
 
@@ -74,26 +76,32 @@ class CallHook:
         return await proceed(call)
 
     async def note_unsent(self, decision: Unsent, call: Call, detail: str = "") -> None:
-        """Record a decision about a call that is not sent, or not yet.
+        """Record a decision about a call that is not sent, or not sent yet.
 
         Raises:
-            StoreError: If the decision cannot be recorded but must be.
+            StoreError: If the decision must be recorded but the record cannot be written.
         """
 
     def shown_arguments(self, _: Call, arguments: object) -> object:
-        """Return arguments of a call without parts that traces must not contain."""
+        """Return *arguments* of a call without the parts that traces must not contain."""
         return arguments
 
     def change(self, action: str, *entities: str, detail: str = "") -> Change:
-        """Return a context manager around a change, such as ``catalog.put`` of entities.
+        """Return a context manager around an administrative change.
 
-        Entering it raises `StoreError` if the change cannot be recorded but must be.
+        Entering it raises `StoreError` if the change must be recorded but the record cannot be
+        written.
+
+        Args:
+            action: Kind of change, such as ``catalog.put``.
+            entities: Ids of the changed entities.
+            detail: Further facts for the record.
         """
         del action, entities, detail
         return nullcontext()
 
     def close(self) -> None:
-        """Write pending data when the gateway is closed."""
+        """Write pending records. Called when the gateway is closed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,32 +115,32 @@ class CallHooks(CallHook):
         return next((hook for hook in self.hooks if hook.name == name), None)
 
     async def around(self, call: Call, proceed: Proceed) -> InvokeResult:
-        """See `CallHook.around`."""
+        """Run the call inside all hooks."""
         for hook in reversed(self.hooks):
             proceed = partial(hook.around, proceed=proceed)
         return await proceed(call)
 
     async def note_unsent(self, decision: Unsent, call: Call, detail: str = "") -> None:
-        """See `CallHook.note_unsent`."""
+        """Let every hook record the decision."""
         for hook in self.hooks:
             await hook.note_unsent(decision, call, detail)
 
     def shown_arguments(self, call: Call, arguments: object) -> object:
-        """See `CallHook.shown_arguments`."""
+        """Return *arguments* without the parts that any hook hides from traces."""
         for hook in self.hooks:
             arguments = hook.shown_arguments(call, arguments)
         return arguments
 
     @asynccontextmanager
     async def change(self, action: str, *entities: str, detail: str = "") -> AsyncIterator[None]:
-        """See `CallHook.change`."""
+        """Enter the context managers of all hooks around the change."""
         async with AsyncExitStack() as stack:
             for hook in self.hooks:
                 await stack.enter_async_context(hook.change(action, *entities, detail=detail))
             yield
 
     def close(self) -> None:
-        """See `CallHook.close`."""
+        """Let every hook write its pending records."""
         for hook in self.hooks:
             hook.close()
 

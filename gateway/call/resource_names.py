@@ -13,7 +13,7 @@ from gateway.types import Entity, Kind
 def candidates(
     entities_of_kind: Sequence[Entity], kind: Kind, name: str
 ) -> tuple[Sequence[Entity], bool]:
-    """Return the entities that *name* may mean, and True if it is an exact id or exposed
+    """Return the entities that *name* may mean, and True if *name* is an exact id or exposed
     name.
     """
     exact = [entity for entity in entities_of_kind if name in {entity.id, entity.exposed_name}]
@@ -35,8 +35,8 @@ def entities_of(snapshot: Snapshot, server: str) -> dict[int, Entity]:
 
 
 def described_by(names: Mapping[int, str], uri: str) -> list[list[int]]:
-    """Return lists of positions of entries that describe *uri*. One entry of each list must be
-    visible.
+    """Return the positions of the entities that describe *uri*, in lists. *uri* may be read only if
+    one entity of each list is visible.
 
     Args:
         names: URIs, templates and skills of the server, keyed by position.
@@ -56,6 +56,6 @@ def described_by(names: Mapping[int, str], uri: str) -> list[list[int]]:
         for position, name in spellings.items()
         if matches_template(name, canonical)
     }
-    # Of several templates, the most specific one counts.
+    # Of several matching templates, only the most specific one counts.
     templates = [position for position, head in heads.items() if head == max(heads.values())]
     return [files or templates] if files or templates else []

@@ -1,7 +1,7 @@
 """Resources and prompts of servers, and completions of their arguments.
 
-A resource or prompt is named by its id, by its address at the gateway, or by its name at the server
-if that is unique.
+Callers name a resource or prompt by its id, by its address at the gateway, or, if it is unique, by
+its name at the server.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from gateway.types.entities import DEFAULT_STATUSES
 from gateway.types.listing import WatchCallbacks
 
 _READABLE: frozenset[Kind] = frozenset({"resource", "skill"})
-"""Kinds whose names are addresses at their server."""
+"""Kinds of entities whose names are URIs that their server can read."""
 
 
 @dataclass(eq=False, repr=False)
@@ -66,8 +66,8 @@ class ResourceLibrary:
     hooks: CallHook
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call *changed* on any thread when the catalog may have changed. Return a function to stop
-        that.
+        """Call *changed* on any thread whenever the catalog may have changed. Return a function
+        that ends the calls.
         """
         return self.registry.watch(changed)
 
@@ -76,8 +76,8 @@ class ResourceLibrary:
         return isinstance(self._source(server), ResourceSource)
 
     def home(self, tool_id: str) -> str:
-        """Return the server whose resource names a tool's results contain; empty if it has only
-        tools.
+        """Return the name of the server whose resources the results of a tool refer to. Empty if
+        the server has only tools.
         """
         server, _, _ = tool_id.partition("/")
         source = self._source(server)
@@ -90,7 +90,7 @@ class ResourceLibrary:
         return (await self.snapshot()).visible(caller.filters(Filters(kinds=frozenset({kind}))))
 
     async def read(self, resource: str, *, caller: Caller = ANYONE) -> tuple[Content, ...]:
-        """Read a resource.
+        """Read a resource and return its contents.
 
         Args:
             resource: Id, address at the gateway, or URI, which may also match a template.
@@ -108,11 +108,11 @@ class ResourceLibrary:
         )
 
     async def read_contents(self, owner: tuple[str, str], *, caller: Caller) -> JsonObject:
-        """Read a resource at its server. Check files of skills against the skill's listing.
+        """Read a resource, *owner* being its server and its URI there. Return the server's JSON.
 
         Raises:
             LimitExceededError: If a policy allows *caller* no more reads for now.
-            UpstreamError: If the server failed, or the file differs from the listing.
+            UpstreamError: If the server failed, or the file of a skill differs from its listing.
         """
         return await self._with_hooks("read", owner, caller, {}, partial(self._read, owner, caller))
 
@@ -129,13 +129,13 @@ class ResourceLibrary:
             if listed and not all(is_as_listed(content, listed[0]) for content in contents):
                 detail = f"{uri!r} is not as its skill lists it: refresh the catalog"
                 raise UpstreamError(server, detail, kind="refused")
-        # Cleaned last, because digests are of the unchanged contents.
+        # Cleaned after the comparison, because digests are computed from the unchanged contents.
         return visible_json(result)
 
     async def prompt(
         self, prompt: str, arguments: Mapping[str, str] | None = None, *, caller: Caller = ANYONE
     ) -> PromptResult:
-        """Fill in a prompt.
+        """Request a prompt with its arguments filled in.
 
         Args:
             prompt: Id, exposed name, or name at the server.
@@ -157,7 +157,12 @@ class ResourceLibrary:
     async def fill_prompt(
         self, owner: tuple[str, str], arguments: Mapping[str, str] | None, *, caller: Caller
     ) -> JsonObject:
-        """Request a prompt from its server. None sends no arguments.
+        """Request a prompt and return the server's JSON.
+
+        Args:
+            owner: Server of the prompt, and its name there.
+            arguments: Arguments of the prompt, keyed by name; None sends none.
+            caller: The user for whom the prompt is requested.
 
         Raises:
             LimitExceededError, UpstreamError: As `read_contents`.
@@ -174,7 +179,9 @@ class ResourceLibrary:
         arguments: JsonObject,
         work: Callable[[], Awaitable[JsonObject]],
     ) -> JsonObject:
-        """Run *work* inside the hooks and return the result that they let pass."""
+        """Run *work*, which sends a request, inside the hooks. Return the JSON that the hooks let
+        pass.
+        """
         snapshot = await self.snapshot()
         entity = _entity_at(snapshot, "resource" if action == "read" else "prompt", *owner)
 
@@ -196,12 +203,12 @@ class ResourceLibrary:
         *,
         caller: Caller = ANYONE,
     ) -> JsonObject:
-        """Send *method* to the owner's server.
+        """Send a request to the server of a resource or prompt, and return the server's JSON.
 
         Args:
-            method: MCP method.
-            owner: Server, and the name at the server.
-            key: Parameter that contains the name.
+            method: MCP method of the request.
+            owner: Server of the resource or prompt, and its name there.
+            key: Parameter of the request that contains the name.
             more: Further parameters.
             caller: The user for whom the request is made.
         """
@@ -217,11 +224,12 @@ class ResourceLibrary:
     async def complete(
         self, kind: Kind, name: str, params: JsonObject, *, caller: Caller = ANYONE
     ) -> JsonObject:
-        """Return completions for an argument of a prompt or a template.
+        """Request completions for an argument of a prompt or template, and return the server's
+        JSON.
 
         Args:
             kind: ``prompt`` or ``resource``.
-            name: Name, as for `read` and `prompt`.
+            name: Name of the prompt or template, as for `read` and `prompt`.
             params: ``argument`` and optionally ``context``, as in the protocol.
             caller: The user for whom the request is made.
         """
@@ -232,7 +240,9 @@ class ResourceLibrary:
         return await self.ask("completion/complete", owner, "ref", more, caller=caller)
 
     async def follow(self, owner: tuple[str, str], callbacks: WatchCallbacks) -> None:
-        """Report changes of a resource until cancelled; see `Watchable.watch`."""
+        """Report changes of the resource *owner* to *callbacks* until cancelled; see
+        `Watchable.watch`.
+        """
         await watchable(self._inner_source(owner[0]), *owner).watch(owner[1], callbacks)
 
     async def owner(self, kind: Kind, name: str, *, caller: Caller = ANYONE) -> tuple[str, str]:
@@ -271,7 +281,9 @@ class ResourceLibrary:
     async def _visible_original(
         self, server: str, uri: str, caller: Caller, name: str
     ) -> tuple[str, str]:
-        """Return `_original` of a resource that is visible here and at its original server."""
+        """Return the `_original` of the resource *uri* if *caller* may see it, both at *server* and
+        at the server of the original. Errors contain *name*.
+        """
         await self._check_visible(server, uri, caller, name)
         real = await self._original("resource", server, uri)
         if real[0] != server:
@@ -279,18 +291,18 @@ class ResourceLibrary:
         return real
 
     async def _check_visible(self, server: str, uri: str, caller: Caller, name: str) -> None:
-        """Raise an error if all entities that describe a resource are hidden, such as a file of a
-        skill.
+        """Raise an error if *caller* may not see the resource *uri* of *server*. The error contains
+        *name*.
 
-        An unlisted resource is refused too if the caller lacks scopes of a resource of the server,
-        or sees none of its entities. Otherwise the error would reveal whether a hidden resource is
-        listed.
-
-        Equivalent spellings of a URI are refused too, because the server may treat them as equal.
+        * A listed resource is visible if an entity that describes it is visible, such as its skill.
+        * An unlisted resource is refused if the caller lacks scopes of a resource of the server, or
+          sees none of its entities. Otherwise the error would reveal a hidden resource.
+        * Equivalent spellings of a URI are refused together, because the server may treat them as
+          equal.
         """
         snapshot = await self.snapshot()
-        # Excludes entries, which are named by their ids, and whose namespace may equal a server's
-        # name.
+        # Excludes catalog entries, which are named by their ids. Their namespace may equal a
+        # server's name.
         entities = entities_of(snapshot, server)
         listed = {
             position: member
@@ -309,7 +321,7 @@ class ResourceLibrary:
         else:
             every = frozenset({ALL_SCOPES})
             in_use = snapshot.mask(replace(filters, scopes=every, unrestricted=True))
-            # The server's own entity, because the server may list nothing else.
+            # The server's own entity must be visible too, because the server may list nothing else.
             itself = [
                 position
                 for position, member in entities.items()
@@ -325,9 +337,9 @@ class ResourceLibrary:
             raise _missing("resource", name)
 
     async def _original(self, kind: Kind, server: str, name: str) -> tuple[str, str]:
-        """Return the server and name behind an exposed name, or the original of an alias.
+        """Return the server and name that the server itself uses for a resource or prompt.
 
-        An alias already contains the name at the server, independent of transforms.
+        For an alias, these are the server and name of its original, independent of transforms.
         """
         source = self._source(server)
         if _is_configured(source):
@@ -345,20 +357,22 @@ class ResourceLibrary:
         return registration.source if registration is not None else None
 
     def _inner_source(self, server: str) -> Source | None:
-        """Return the source whose names `owner` returns, without the server's transforms."""
+        """Return the source that knows the names returned by `owner`. It is *server* without its
+        transforms.
+        """
         source = self._source(server)
         return source.inner if _is_configured(source) else source
 
 
 def _is_configured(source: Source | None) -> TypeGuard[TransformedSource]:
-    """Return whether the transforms were configured for a server, instead of by the host's own
-    source.
+    """Return whether the transforms of *source* were configured for a server. False if the host's
+    own source has them.
     """
     return isinstance(source, TransformedSource) and isinstance(source.inner, CachedSource)
 
 
 def _entity_at(snapshot: Snapshot, kind: Kind, server: str, name: str) -> Entity:
-    """Return the entity for policies, created if it is not in the catalog."""
+    """Return the entity that policies check. If it is not in the catalog, create it."""
     key = entity_id(kind, server, name)
     if (place := snapshot.eligibility.by_id.get(key)) is not None:
         return snapshot.entities[place]

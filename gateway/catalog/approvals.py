@@ -1,4 +1,4 @@
-"""Policies for listings: changed definitions and suspicious definitions. Pure."""
+"""Policies for changed and suspicious definitions in the listing of a server. Pure."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def apply_policies(
 def _notes(
     listing: Listing, changed: Mapping[str, str], blocked: set[str], server: str
 ) -> Iterator[tuple[str, Diagnostic]]:
-    """Yield a diagnostic for each problem, with the pin key of its definition."""
+    """Yield a pair for each problem: the pin key of the definition, and a diagnostic."""
     if COMMAND_LINE_PIN in changed:
         detail = (
             f"{server!r}: the command line or URL changed since it was approved; "
@@ -89,14 +89,15 @@ def _notes(
 
 
 def is_hidden(kind: Kind, name: str, *, listed: Listing, shown: Listing) -> bool:
-    """Return whether a policy hides this resource or prompt, so that it cannot be read.
+    """Return whether a policy removed this resource or prompt from the listing, so that it must not
+    be read.
 
-    A template also hides the URIs that it matches, and a skill hides its files, unless they are
-    listed themselves. Other spellings of a hidden URI are hidden too.
+    The files of a removed skill, and the URIs that match a removed template, are hidden too, unless
+    they are listed themselves. Other spellings of a hidden URI are also hidden.
 
     Args:
         kind: ``resource`` or ``prompt``.
-        name: Its name or URI.
+        name: Name of the prompt, or URI of the resource.
         listed: The whole listing of the server.
         shown: The listing that is left after the policies.
     """

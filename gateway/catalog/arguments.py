@@ -1,7 +1,7 @@
-"""Checks of arguments against a tool's JSON Schema, before a call is sent.
+"""Checks of a call's arguments against the tool's JSON Schema, before the call is sent.
 
-Both are untrusted. So a check runs in a thread and has a budget that ends it in every case.
-References must stay within the schema.
+Arguments and schema are both untrusted. So each check runs in a thread, and its budget of steps
+ends it in every case. References must stay within the schema.
 """
 
 from __future__ import annotations
@@ -30,42 +30,47 @@ from gateway.runtime.background_loop import in_thread
 from gateway.types import Entity, JsonObject
 
 MAX_FAULTS = 5
-"""Maximum number of faults in one error message; a model fixes these and tries again."""
+"""Maximum number of faults that one error message lists, so that a model can fix them and try
+again."""
 MAX_READ_FAULTS = 500
-"""Maximum number of faults that are collected before the most useful ones are chosen."""
+"""Maximum number of faults that a check collects before it chooses the most useful ones for the
+message."""
 MAX_STEPS = 100_000
 """Budget of one check. A step is one keyword or one item, about 5 µs; 1,700 rows with five plain
 columns fit."""
 MAX_DEPTH = 150
-"""Maximum nesting of keywords; Python's own stack ends at about 280."""
+"""Maximum nesting of schema keywords in one check; Python's own stack ends at about 280."""
 _REF_IGNORES_SIBLINGS = (Draft3Validator, Draft4Validator, Draft6Validator, Draft7Validator)
-"""Dialects that ignore all keywords next to a ``$ref``."""
+"""JSON Schema dialects in which all keywords next to a ``$ref`` are ignored."""
 _VALUE_TYPES: Mapping[str, tuple[type, ...]] = {
     "additionalItems": (bool, dict),
     "additionalProperties": (bool, dict),
     "enum": (list,),
     "required": (list,),
 }
-"""Required value types of keywords that would give wrong results for other types. Other keywords
-raise."""
+"""Allowed types of a keyword's value, keyed by keyword. Other types would silently give wrong
+results; for keywords that are not in this table, the library itself raises an error."""
 _DEEP_KEYWORDS = frozenset({"const", "dependencies", "dependentRequired", "enum"})
-"""Keywords whose value is compared in its whole depth."""
+"""Keywords for which the checked value is compared as a whole, at all depths."""
 _UNCOUNTED_KEYWORDS = frozenset(
     {"pattern", "patternProperties", "unevaluatedItems", "unevaluatedProperties"}
 )
-"""Keywords that run regular expressions of the schema, or walk the schema without charged steps."""
+"""Keywords that are checked only in trusted schemas, because they count no steps: they run regular
+expressions, or walk the whole schema."""
 _REFERENCES = frozenset({"$dynamicRef", "$recursiveRef", "$ref"})
 _ERROR_STEPS = 10
-"""Steps for creating an error, in addition to those for its text."""
+"""Number of steps that creating one error costs, in addition to the steps for its text."""
 _Check = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
 
 
 class _UncheckableError(Exception):
-    """The schema is invalid, refers to another document, or exceeds the budget."""
+    """Raised if the schema is invalid, refers to another document, or needs more than the
+    budget.
+    """
 
 
 class _Budget:
-    """Remaining steps and depth of a check."""
+    """Remaining steps and remaining depth of one check of arguments."""
 
     def __init__(self) -> None:
         self.steps = MAX_STEPS
@@ -83,13 +88,14 @@ _BUDGET: ContextVar[_Budget] = ContextVar("gateway_check_budget")
 async def check_arguments(entity: Entity, arguments: JsonObject) -> None:
     """Check *arguments* against the entity's input schema, in a thread.
 
-    A schema that is invalid, endless, too expensive or refers to other documents accepts
-    everything; the upstream then checks the arguments. Patterns are checked only if the host trusts
+    Any arguments are accepted if the schema is invalid, endless, too expensive to check, or refers
+    to other documents. The server then checks them. Patterns are checked only if the host trusts
     the server, because the match of an untrusted pattern may never end (CWE-1333).
 
     Raises:
         InvalidRequestError: If *arguments* is not a mapping.
-        InvalidArgumentsError: With at most `MAX_FAULTS` faults, each with its path, and the schema.
+        InvalidArgumentsError: If *arguments* do not fit the schema. The message contains the schema
+            and at most `MAX_FAULTS` faults, each with the path of the wrong value.
     """
     if not isinstance(arguments, Mapping):
         kind = type(arguments).__name__
@@ -115,7 +121,7 @@ def _find_faults(entity: Entity, arguments: dict[str, Any]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _validator(text: str, *, trusted: bool) -> Validator:
-    """Return a validator for the schema *text*."""
+    """Return a validator for the JSON Schema *text*; patterns are checked only if *trusted*."""
     dialect = validator_for(json.loads(text), default=Draft202012Validator)
     # Drop nested "$schema" keywords: the library would check those parts with its own classes,
     # without a budget.
@@ -132,9 +138,10 @@ def _without_dialect(part: dict[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=16)
 def _budgeted_dialect(dialect: type[Validator], *, trusted: bool) -> type[Validator]:
-    """Return *dialect* with a budget. References must be JSON pointers.
+    """Return a variant of *dialect* that ends checks beyond the budget. References must be JSON
+    pointers.
 
-    Identifiers and anchors are ignored, because each look-up walks the whole schema.
+    Identifiers and anchors of the schema are ignored, because each look-up walks the whole schema.
     """
     skipped = frozenset() if trusted else _UNCOUNTED_KEYWORDS
 
@@ -147,7 +154,7 @@ def _budgeted_dialect(dialect: type[Validator], *, trusted: bool) -> type[Valida
             names -= {"additionalProperties"}
         return [(name, schema[name]) for name in schema if name in names]
 
-    make: Any = create  # its type hints require `id_of` to return a text
+    make: Any = create  # without Any, the type hints of `create` require `id_of` to return a text
     dialect_class: type[Validator] = make(
         meta_schema=dialect.META_SCHEMA,
         validators={name: _charged(name, check) for name, check in dialect.VALIDATORS.items()},
@@ -180,7 +187,13 @@ def _charged(name: str, check: _Check) -> _Check:
 
 
 def _cost(name: str, value: object, instance: object) -> int:
-    """Return the steps of a keyword, excluding its subschemas."""
+    """Return the number of steps for checking one keyword, without the steps of its subschemas.
+
+    Args:
+        name: The keyword.
+        value: Value of the keyword in the schema.
+        instance: The part of the arguments that is checked.
+    """
     steps = 1 + sum(
         len(container) for container in (value, instance) if isinstance(container, list | dict)
     )

@@ -36,17 +36,17 @@ class ChangeReport:
 
 
 class View(Protocol):
-    """Snapshot of the catalog."""
+    """Snapshot of all entities in the catalog."""
 
     @property
     def entities(self) -> Sequence[Entity]:
-        """All entities, in the order of `mask` and `position`."""
+        """All entities, in the order that `mask` and `position` refer to."""
 
     def mask(self, filters: Filters) -> NDArray[np.bool_]:
-        """Return whether each entity passes *filters*, shape (n,)."""
+        """Return an array that is True for each entity that passes *filters*, shape (n,)."""
 
     def position(self, key: str) -> int:
-        """Return the position of the entity with this id.
+        """Return the index in `entities` of the entity with the id *key*.
 
         Raises:
             KeyError: If the id is unknown.
@@ -60,19 +60,23 @@ class Entries(Protocol):
         """Return each entry as JSON, keyed by id."""
 
     def put(self, entries: Sequence[Entry]) -> None:
-        """Insert *entries*, or replace entries with the same ids; all or none."""
+        """Insert *entries*, or replace stored entries with the same ids. Either all are stored, or
+        none.
+        """
 
     def remove(self, key: str) -> bool:
-        """Delete the entry with this id. Return False if it does not exist."""
+        """Delete the entry with the id *key*. Return False if it does not exist."""
 
     def rules(self) -> Mapping[str, str]:
         """Return the stored access rules for listed entities as JSON, keyed by pattern."""
 
     def put_rules(self, rules: Mapping[str, str]) -> None:
-        """Insert *rules*, or replace rules with the same patterns; all or none."""
+        """Insert *rules*, or replace stored rules with the same patterns. Either all are stored, or
+        none.
+        """
 
     def close(self) -> None:
-        """Release all resources; the next call opens them again."""
+        """Release all resources. The next call of any method opens the store again."""
 
 
 @dataclass(eq=False, repr=False)
@@ -106,9 +110,10 @@ class Catalog:
     around_change: Callable[..., AbstractAsyncContextManager[None]]
 
     async def put(self, *entries: Entry) -> tuple[str, ...]:
-        """Insert *entries*, or replace entries with the same ids; all or none. Return the ids.
+        """Insert *entries*, or replace entries with the same ids. Return the ids in the order of
+        *entries*.
 
-        The next search finds them.
+        Either all entries are stored, or none. The next search finds them.
 
         Raises:
             InvalidRequestError: If an argument is not an `Entry`, or a limit would be exceeded.
@@ -145,7 +150,7 @@ class Catalog:
         self.store.put(entries)
 
     async def remove(self, key: str) -> bool:
-        """Delete the entry with this id. Return False if it does not exist.
+        """Delete the entry with the id *key*. Return False if it does not exist.
 
         Raises:
             StoreError: If it cannot be deleted.
@@ -159,10 +164,14 @@ class Catalog:
         return gone
 
     async def govern(self, entity: Entity, use: Mapping[str, object]) -> None:
-        """Set `Access` fields of an entity that a server lists.
+        """Set fields of `Access` for an entity that a server lists.
 
-        The stored rule applies in addition to the host's other rules, also after a restart. Fields
-        that *use* does not name keep their stored values.
+        The new values are stored as a rule. It applies in addition to the host's other rules, also
+        after a restart. Fields that *use* does not contain keep their stored values.
+
+        Args:
+            entity: The listed entity.
+            use: New values, keyed by the field of `Access`.
 
         Raises:
             TypeError: If a value has the wrong type.
@@ -210,18 +219,18 @@ class Catalog:
         remove_tags: Iterable[str] = (),
         filters: Filters | None = None,
     ) -> ChangeReport:
-        """Change `Access` fields of several entities at once.
+        """Change fields of `Access` for several entities at once.
 
         An entry is changed itself. For an entity that a server lists, a rule is stored (see
-        `govern`). So tags from its server or from another rule cannot be removed; the report names
-        them.
+        `govern`). So *remove_tags* cannot remove tags that come from the server or from another
+        rule. The report contains such entities as failed.
 
         Args:
             ids: Ids of the entities.
-            use: New values, keyed by `Access` field; other fields keep their values.
-            add_tags: Tags to add to those that were set here.
+            use: New values, keyed by the field of `Access`; other fields keep their values.
+            add_tags: Tags to add to the stored tags of each entity.
             remove_tags: Tags to remove, compared without case.
-            filters: The visible entities; None is all.
+            filters: Only entities that pass these filters can be changed; None allows all.
 
         Raises:
             InvalidRequestError: If a value has the wrong type.
@@ -311,11 +320,13 @@ class Catalog:
         return next(iter(decode_entries({key: rows[key]} if key in rows else {})), None)
 
     async def get(self, key: str, filters: Filters | None = None) -> Entity | None:
-        """Return the entity with this id, an entry or not; None if it does not exist.
+        """Return the entity with the id *key*, whether it is an entry or listed by a server.
+
+        Return None if it does not exist, or *filters* exclude it.
 
         Args:
-            key: Its id.
-            filters: The visible entities; None is all.
+            key: Id of the entity.
+            filters: Filters that the entity must pass; None is any entity.
         """
         return (await self._by_id([key], filters)).get(key)
 
@@ -351,10 +362,10 @@ class Catalog:
         return Page(entities=tuple(page[:limit]), next=more, total=len(entities), facets=facets)
 
     async def tags(self, filters: Filters | None = None) -> Mapping[str, int]:
-        """Count the entities of each tag, keyed by the tag in lower case.
+        """Return the number of entities with each tag, keyed by the tag in lower case.
 
         Args:
-            filters: The entities to count; None is all.
+            filters: Filters that the counted entities must pass; None counts all.
         """
         counts: Counter[str] = Counter()
         for entity in await self._visible(filters):
@@ -374,7 +385,7 @@ def _change_detail(use: Mapping[str, object]) -> str:
 
 
 def _merge_rule(before: str, use: Mapping[str, object]) -> str:
-    """Return the stored rule *before*, updated by *use*, as JSON.
+    """Return the rule *before* with the new values of *use*. Both rules are JSON objects.
 
     Raises:
         TypeError: If a value has the wrong type.

@@ -1,7 +1,7 @@
-"""Entries: entities that a person or a manifest describes and no server lists.
+"""Entries: catalog entities that a person or a manifest describes, and that no server lists.
 
 Examples are agents, skills, unconnected servers, and entities of the host's own kinds. Dot paths
-select parts of their metadata.
+select parts of an entry's metadata.
 """
 
 from __future__ import annotations
@@ -30,20 +30,21 @@ MAX_TEXT_CHARS = 8192
 MAX_METADATA_CHARS = 65_536
 """Maximum length of an entry's metadata as JSON, in characters."""
 LISTED = frozenset({"tool", "prompt", "resource"})
-"""Kinds that only servers can list."""
+"""Kinds of entities that only servers can list, so that an entry cannot have them."""
 WORDS = "words"
-"""Key of the metadata's words in `ToolDefinition.details`."""
+"""Key in `ToolDefinition.details` of the searchable words of an entry's metadata."""
 KIND = r"[a-z][a-z0-9_-]{0,63}"
-"""Pattern of a kind's name."""
+"""Pattern that the name of a kind must match."""
 INSTRUCTIONS = "instructions"
-"""Key of a skill's body in its metadata."""
+"""Key in a skill's metadata of the skill's full text."""
 TOOLS = "tools"
-"""Key of a server's tools in its metadata."""
+"""Key in a server entry's metadata of the server's tools."""
 _NOT_WORDS = frozenset({"skills", INSTRUCTIONS})
-"""Metadata keys that are excluded from the words. Skills have a search field of their own, and
-instructions are a whole text. A server's tools are also excluded, because they are entities."""
+"""Metadata keys that are not searched as words. The field ``skills`` is searched separately, and
+instructions are too long. A server's tools are also not searched here, because they are entities.
+"""
 HINTED = ("enabled", "tags", "search_text", "examples")
-"""Fields of `Access` that an entry stores in its hints."""
+"""Fields of an entry's `Access` that become `Hints` of its definition."""
 _LISTS = ("aliases", "keywords", "categories", "tags", "examples")
 MAX_PATHS = 20
 MAX_PATH_DEPTH = 5
@@ -73,18 +74,20 @@ class Entry:
     title: str = ""
     description: str = ""
     namespace: str = NAMESPACE
-    """Owner of the entry, in the form of a server name; it becomes the `Entity.server`."""
+    """Owner of the entry, with the characters that a server name may have. It becomes
+    `Entity.server`."""
     status: Status = "active"
     hints: Hints = field(default_factory=Hints)
     scopes: frozenset[str] = frozenset()
-    """Scopes that a caller needs, all of them, to see the entry; empty lets everyone see it."""
+    """Scopes that a caller needs in order to see the entry. A caller needs all of them; if empty,
+    everyone sees the entry."""
     metadata: JsonObject = field(default_factory=dict)
     """Any other data, as JSON of at most 65,536 characters."""
     parent: str = ""
     """Id of the entity that contains this one."""
 
     def __post_init__(self) -> None:
-        """Check every field. Scopes may be any set, or a list, as in JSON."""
+        """Check every field. Scopes may be any set, or a list as in JSON."""
         if isinstance(self.scopes, set | list | tuple) and all(map(_is_writable, self.scopes)):
             object.__setattr__(self, "scopes", frozenset(self.scopes))
         if faults := field_faults(self) or _faults(self):
@@ -103,7 +106,7 @@ def entry_id(kind: str, namespace: str, name: str) -> str:
 
 
 def _faults(entry: Entry) -> list[str]:
-    """Return the faults of an entry whose fields all have the right type."""
+    """Return a description of each fault in *entry*, whose fields all have the right type."""
     is_name = entry.name.strip() and is_visible(entry.name) and len(entry.name) <= MAX_NAME_CHARS
     is_kind = re.fullmatch(KIND, entry.kind)
     are_texts = all(map(_is_writable, (entry.parent, *entry.scopes)))
@@ -159,7 +162,7 @@ def _short(text: str) -> str:
 
 
 def with_use(entry: Entry, use: Mapping[str, Any]) -> Entry:
-    """Return *entry* with new values, keyed by `Access` field, in place of its own."""
+    """Return *entry* with the values of *use*, which are keyed by the field of `Access`."""
     hints = {name: value for name, value in use.items() if name in HINTED}
     entry_fields = {name: value for name, value in use.items() if name not in hints}
     return replace(entry, hints=replace(entry.hints, **hints), **entry_fields)
@@ -198,7 +201,7 @@ def to_entity(entry: Entry, *, searchable: Sequence[str] | None = None) -> Entit
 
 
 def entry_digest(namespace: str, definition: ToolDefinition, metadata: JsonObject) -> str:
-    """Return a SHA-256 (hex) of all parts of an entry that a search reads."""
+    """Return the SHA-256 (hex) of all parts of an entry that a search reads."""
     searched = [definition_digest(namespace, definition), metadata]
     return hashlib.sha256(json.dumps(searched, sort_keys=True).encode()).hexdigest()
 
@@ -254,7 +257,9 @@ def _read_object(raw: object, kind: type[Entry | Hints], owner: str) -> dict[str
 
 
 def decode_entries(rows: Mapping[str, str]) -> Sequence[Entry]:
-    """Return the readable entries of *rows*, ordered by id."""
+    """Return the entries of *rows* (JSON texts keyed by id), ordered by id. Unreadable rows are
+    omitted.
+    """
     entries = []
     for _, text in sorted(rows.items()):
         with contextlib.suppress(ConfigError, ValueError):
@@ -284,7 +289,8 @@ def project(metadata: JsonObject, fields: Sequence[str] | None) -> JsonObject:
 
 
 def parse_paths(fields: Sequence[str]) -> _Tree:
-    """Parse dot paths, as for `project`, to a tree. A branch of None selects everything below it.
+    """Parse the dot paths of `project` to a tree of their keys. Below a key with the value None,
+    everything is selected.
 
     Raises:
         InvalidRequestError: If there are too many paths, or one is invalid.
@@ -328,7 +334,7 @@ def _pick(value: object, tree: _Tree | None) -> object:
 
 
 def flatten(metadata: JsonObject, fields: Sequence[str] | None = None) -> str:
-    """Return *metadata* as lines of text, each with a value after all of its keys.
+    """Return *metadata* as lines of text, each with the keys that lead to a value, and the value.
 
     Texts and numbers are included. Booleans, nulls and URLs are not, because they do not help a
     search.
@@ -338,7 +344,8 @@ def flatten(metadata: JsonObject, fields: Sequence[str] | None = None) -> str:
         fields: Dot paths of the parts to include; None is all.
 
     Returns:
-        At most 200 lines, 4,000 characters and 6 levels; empty if nothing is left.
+        At most 200 lines and 4,000 characters, with values at a depth of at most 6; "" if no value
+        is included.
     """
     lines = islice(_lines(project(metadata, fields), "", MAX_DEPTH), MAX_VALUES)
     return "\n".join(lines)[:MAX_CHARS]

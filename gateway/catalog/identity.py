@@ -6,9 +6,10 @@
 * A resource's URI is ``gateway:/SERVER/URI``, with the server's own URI unchanged. So a client can
   expand a template's URI, and the result is the URI of the expanded resource. A prompt is called
   ``SERVER/NAME``. Server names contain no slash, so both can be parsed.
-* An exposed name has at most 64 characters of ``[A-Za-z0-9_-]`` (OpenAI's rule for functions). It
-  depends only on the set of tools and on earlier holders of names, never on the order of
-  registration. Exposed names are unique, even without case.
+* An exposed name is the name by which models call a tool. It has at most 64 characters of
+  ``[A-Za-z0-9_-]`` (OpenAI's rule for functions). It depends only on the set of tools and on the
+  tools that had the name before, never on the order of registration. Exposed names are unique, even
+  without case.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ _LOOKALIKES = str.maketrans(
     "\u051b\u051d\u03b1\u03b7\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5i10",
     "abekmhopctyxsljhdqwanlkvoptullo",
 )
-"""Small letters of Cyrillic and Greek, and digits, that look like Latin letters."""
+"""Latin letters for the digits, and for the small Cyrillic and Greek letters, that look like
+them."""
 
 
 def entity_id(kind: Kind, server: str, name: str) -> str:
@@ -62,8 +64,9 @@ def to_gateway_uri(kind: Kind, server: str, name: str) -> str:
 
 
 def from_gateway_uri(kind: Kind, uri: str) -> tuple[str, str] | None:
-    """Split a name of `to_gateway_uri` into the server and the server's own name; None if
-    malformed.
+    """Split a URI or name from `to_gateway_uri` into the server and the server's own URI or name.
+
+    Return None if *uri* does not have this form.
     """
     if kind == "resource":
         if not uri.startswith(SCHEME):
@@ -80,16 +83,17 @@ def expose_names(
     holders: Mapping[str, str] = _NO_HOLDERS,
     first: Collection[str] = (),
 ) -> dict[str, str]:
-    """Return the exposed name of each tool, keyed by id.
+    """Return the exposed name of each tool, keyed by the tool's id.
 
-    A tool gets its own name if that is free. Otherwise it gets ``server_name``, or a readable
-    prefix with a hash of its id. A name that had a holder before is free only for this holder. If
-    several tools compete for a free name, tools in *first* win, then the smallest id.
+    A tool gets the server's name for it if that is free. Otherwise it gets ``server_name``, or a
+    readable prefix with a hash of its id. A name that a tool in *holders* had before is free only
+    for this tool. If several tools compete for a free name, tools in *first* win, then the smallest
+    id.
 
     Args:
-        own_names: The server's name of each tool, keyed by id.
+        own_names: The server's name of each tool, keyed by the tool's id.
         reserved: Names that tools must not get, such as those of the meta-tools.
-        holders: Id of the tool that holds a name, keyed by the name in lower case.
+        holders: Id of the tool that has an exposed name already, keyed by the name in lower case.
         first: Ids of tools whose names the host chose or trusts.
     """
     used = {name.casefold() for name in reserved}
@@ -105,12 +109,17 @@ def expose_names(
 
 
 def _candidates(key: str, name: str) -> Iterator[str]:
-    """Yield possible names of a tool without end, best first."""
+    """Yield possible exposed names of a tool, best first, without end.
+
+    Args:
+        key: Id of the tool.
+        name: The server's name of the tool.
+    """
     yield plain_name(name, key)
     qualified = plain_name(f"{key.removesuffix(f'/{name}')}_{name}", key)
     yield qualified
     yield _hashed(qualified, key, 8)
-    # A server may use such a hash as a tool name; then the next one is free.
+    # A server may give a tool such a hash as name; the next hash is then still free.
     yield from (_hashed(qualified, f"{step} {key}", 64) for step in count())
 
 
@@ -120,10 +129,10 @@ def similar_names(own_names: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
     Such names differ only in case, underscores, hyphens, a plural, or letters of another script.
 
     Args:
-        own_names: The server's name of each tool, keyed by id.
+        own_names: The server's name of each tool, keyed by the tool's id.
 
     Returns:
-        Sorted ids of each group, in the order of their first ids.
+        The sorted tool ids of each group. Groups are ordered by their first ids.
     """
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for key, name in own_names.items():
@@ -142,13 +151,20 @@ def similar_names(own_names: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
 
 @lru_cache(maxsize=1 << 16)
 def _skeleton(name: str) -> str:
-    """Reduce a name to the letters that a reader notices."""
+    """Reduce a tool name to the letters that a reader notices, so that look-alike names become
+    equal.
+    """
     folded = unicodedata.normalize("NFKC", name).casefold().translate(_LOOKALIKES)
     return "".join(word.rstrip("s") or word for word in re.split(r"[\W_]+", folded))
 
 
 def plain_name(name: str, key: str) -> str:
-    """Return the preferred exposed name of a tool, assuming that it is free."""
+    """Return the exposed name that a tool gets if no other tool has it.
+
+    Args:
+        name: The server's name of the tool.
+        key: Id of the tool.
+    """
     if _PLAIN_NAME.fullmatch(name):
         return name
     plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-")
@@ -163,7 +179,7 @@ def _hashed(name: str, key: str, length: int) -> str:
 
 
 def definition_digest(server: str, definition: ToolDefinition) -> str:
-    """Return a SHA-256 (hex) of all parts of a definition that a search or a call reads.
+    """Return the SHA-256 (hex) of all parts of a definition that a search or a call reads.
 
     The search text is excluded, because the host sets it and a change must not invalidate
     approvals. The hint ``open_world`` is excluded too, because only policies read it. The order of

@@ -36,14 +36,15 @@ class KindRow:
     graph: bool = True
     """True if each entity becomes a document of the graph."""
     embedded: tuple[Field, ...]
-    """Fields of the embedded text, in this order; a long text is cut at the end."""
+    """Fields whose texts are embedded together, in this order. A text that is too long loses its
+    end."""
     leaning: tuple[Field, ...] = ("name",)
-    """Fields of a second vector, added to the first. They would have little weight in the whole
-    text."""
+    """Fields that are embedded a second time, alone, because they have little weight in the whole
+    text. This second vector is added to the first."""
     indexed: Mapping[Field, float]
-    """Weights of the fields in the word index, keyed by field."""
+    """Weight of each field in the word index, keyed by field."""
     word: str = ""
-    """Word that people use for this kind in a query; the content of the field ``kind``."""
+    """Word that people use for this kind in a query. It is indexed as the field ``kind``."""
 
 
 _TEXTS: Mapping[Field, float] = {
@@ -103,14 +104,14 @@ KINDS: Mapping[Kind, KindRow] = {
     "prompt": _LISTED,
     "resource": _LISTED,
 }
-"""Built-in kinds."""
+"""Settings of the built-in kinds, keyed by kind."""
 REGISTRY_NAMES: Mapping[Kind, str] = {"server": "mcp_server", "agent": "a2a_agent"}
-"""Names of kinds in registries that use another name."""
+"""Names that server registries use for some kinds, keyed by the gateway's kind."""
 
 
 def tool_details(tools: Iterable[ToolDefinition]) -> dict[str, object]:
-    """Return the part of a server's details about its *tools*: their names, and the beginnings of
-    their descriptions.
+    """Return the names of *tools*, and the beginnings of their descriptions, for the details of
+    their server.
     """
     listed = list(tools)
     return {
@@ -120,5 +121,5 @@ def tool_details(tools: Iterable[ToolDefinition]) -> dict[str, object]:
 
 
 def row_of(kind: Kind) -> KindRow:
-    """Return the settings of *kind*; kinds that the host declares have default settings."""
+    """Return the settings of *kind*, which are defaults for a kind that the host declares."""
     return KINDS.get(kind, _CUSTOM)

@@ -30,7 +30,7 @@ class Page:
     entities: tuple[Entity, ...]
     """Entities, ordered by id."""
     next: str = ""
-    """Value of *after* for the next page; empty on the last page."""
+    """Argument *after* for the next page; "" on the last page."""
     total: int
     """Number of entities on all pages."""
     facets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -50,7 +50,7 @@ _VALUES: Mapping[str, Callable[[Entity], Iterable[str]]] = {
     "status": lambda entity: (entity.status,),
     "enabled": lambda entity: ("true" if entity.hints.enabled else "false",),
 }
-"""Values of an entity, keyed by facet."""
+"""Functions that return the values of an entity for a facet, keyed by facet."""
 
 
 def select(
@@ -77,7 +77,7 @@ def select(
             selected.append(entity)
         for facet in failed_facets if len(failed_facets) == 1 else () if failed_facets else _VALUES:
             counts[facet].update(_VALUES[facet](entity))
-    # Equally frequent values are sorted alphabetically.
+    # Sort by frequency, and values of equal frequency alphabetically.
     facets = {
         name: dict(Counter(dict(sorted(counter.items()))).most_common())
         for name, counter in counts.items()

@@ -1,4 +1,6 @@
-"""Visibility of entities for callers, which a plugin can restrict by policies, and access rules."""
+"""Visibility of entities for callers, and access rules. A plugin can restrict visibility by
+policies.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ Classes = NDArray[np.intp]
 """Visibility class of each entity, shape (n,). A caller may see all entities of a class, or
 none."""
 Party: TypeAlias = Caller | Filters
-"""A caller, or filters with the caller's user, tenant and scopes."""
+"""A caller, or filters that contain the caller's user, tenant and scopes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +38,10 @@ class Decision:
 
 
 class Visibility:
-    """Visibility of entities at one moment. This class shows everything to everyone.
+    """Visibility of entities for callers, under fixed policies. This class shows everything to
+    everyone.
 
-    A subclass that hides entities overrides every method. It is safe from any thread.
+    A subclass that hides entities overrides every method. All methods are safe from any thread.
     """
 
     @property
@@ -55,32 +58,40 @@ class Visibility:
         return ()
 
     def shared(self, filters: Filters) -> Filters:
-        """Return *filters* without user and tenant, if these do not affect the result."""
+        """Return *filters* without user and tenant, if these do not affect which entities are
+        visible. Results can then be cached for all users.
+        """
         return replace(filters, user="", tenant="")
 
     def decide(self, _entity: Entity, _party: Party) -> Decision:
-        """Return whether the caller may see the entity, and call it without an approval."""
+        """Return whether *_party* may see *_entity*, and whether calls of it need an approval."""
         return Decision()
 
     def classify(self, entities: Sequence[Entity]) -> Classes:
-        """Return the visibility class of each entity. Only called if something is hidden."""
+        """Return the visibility class of each entity. Called only if something is hidden."""
         raise NotImplementedError
 
     def open(self, classes: Classes, audience: Audience) -> NDArray[np.bool_]:
-        """Return whether *audience* may see each entity, given the *classes*, shape (n,).
+        """Return an array that is True for each entity that *audience* may see, shape (n,).
 
-        Only called if something is hidden.
+        Called only if something is hidden.
+
+        Args:
+            classes: Visibility class of each entity, from `classify`.
+            audience: The audience, from `audience`.
         """
         raise NotImplementedError
 
     def may_deny(self, entity: Entity) -> bool:
-        """Return whether *entity* is hidden from any caller. Only called if something is hidden."""
+        """Return whether *entity* is hidden from at least one caller. Called only if something is
+        hidden.
+        """
         raise NotImplementedError
 
 
 EVERYTHING_VISIBLE = Visibility()
 MakeVisibility: TypeAlias = Callable[[tuple[AccessPolicy, ...]], Visibility]
-"""Creates a `Visibility` from policies, in their order. May raise `ConfigError`."""
+"""Creates a `Visibility` from policies, in their order of priority. May raise `ConfigError`."""
 
 
 def without_policies(policies: tuple[AccessPolicy, ...]) -> Visibility:
@@ -96,11 +107,11 @@ def without_policies(policies: tuple[AccessPolicy, ...]) -> Visibility:
 
 _MAGIC = re.compile(r"[*?[]")
 _ESCAPED = re.compile(r"\[([*?[])\]")
-"""Pattern characters that `glob.escape` made literal."""
+"""Matches a pattern character that `glob.escape` made literal; its group is the character."""
 
 
 class AccessRules:
-    """Access rules with name patterns, at one moment. Pure.
+    """Access rules for names that match a pattern. Immutable and pure.
 
     Patterns are matched against ``server/name`` for tools, resources, prompts and entries, and
     against ``server`` for a server itself. ``*``, ``?`` and ``[…]`` have the same meaning as in a
@@ -119,15 +130,21 @@ class AccessRules:
             if _MAGIC.search(_ESCAPED.sub("", pattern)):
                 self._compiled.append((re.compile(translate(pattern)), place))
             else:
-                # The catalog stores such a pattern for each entity that was changed in it.
+                # Such a pattern matches one name. The catalog stores one for each listed entity
+                # that it changes.
                 self._exact[_ESCAPED.sub(r"\1", pattern)].append(place)
 
     def followed_by(self, *tables: Mapping[str, Access]) -> AccessRules:
-        """Return these rules, followed by those of *tables*."""
+        """Return these rules, followed by the rules of *tables*."""
         return AccessRules(*self._tables, *tables)
 
     def access(self, server: str, name: str = "") -> Access:
-        """Return the combined access rule of one item; without *name*, of the server itself."""
+        """Return the combination of all rules that match an item of a server.
+
+        Args:
+            server: Name of the server.
+            name: Name of its tool, resource or prompt; "" is the server itself.
+        """
         if not self.rules:
             return NO_ACCESS_RULE
         return self._combine(self._places(f"{server}/{name}" if name else server))

@@ -1,4 +1,4 @@
-"""Events and costs of one call of a wrapped client."""
+"""Events, and counts of requests, calls and tokens, of one call of a wrapped client."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from gateway.types import InvokeResult, JsonObject, SearchResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accounting:
-    """Counts and costs of one call of a wrapped client; `+` adds up several calls."""
+    """Counts of requests, calls and tokens of one call of a wrapped client; `+` adds up several
+    calls.
+    """
 
     calls: int = 1
     """Number of client calls."""
@@ -33,21 +35,24 @@ class Accounting:
     """Estimated tokens of the tool definitions sent in all turns, including the host's own
     tools."""
     catalog_tokens: int = 0
-    """Estimated tokens if every turn had sent every schema of the catalog."""
+    """Estimated tokens that would have been sent if every turn had contained every schema of the
+    catalog."""
     prefix_bytes: int = 0
-    """Bytes that each request, except the first, shares with the beginning of the previous request.
-    Tools count before messages, as services read them."""
+    """Number of bytes that each request shares with the beginning of the previous one, summed over
+    all requests except the first. Tools count before messages, as services read them."""
     request_bytes: int = 0
     """Total bytes of all requests except the first."""
     prompt_tokens: int = 0
-    """Sum over all turns, as reported by the service, like the next two fields."""
+    """Input tokens of all turns, as reported by the service; the next two fields are counted
+    likewise."""
     completion_tokens: int = 0
     cached_tokens: int = 0
     turn_tokens: tuple[TokenUsage, ...] = ()
-    """Usage of each answered turn, in order, as reported by the service."""
+    """Token usage of each answered turn, in order, as reported by the service."""
     messages: tuple[Mapping[str, object], ...] = ()
     """Messages that this call added before the reply: the model's calls of gateway tools, and the
-    answers. Add them to your own messages, before the reply, to keep the found tools."""
+    answers. If you add them to your own messages, before the reply, the next call keeps the found
+    tools."""
     response_id: str = ""
     """Id of the service's final response (Responses API); "" for Chat Completions."""
 
@@ -64,7 +69,9 @@ class Accounting:
         return self.prefix_bytes / self.request_bytes if self.request_bytes else 1.0
 
     def __add__(self, other: Accounting) -> Accounting:
-        """Add the counts of a later call: append its messages and take over its response id."""
+        """Return the sum of two client calls: counts and messages are added up, and the response id
+        is that of *other*, the later call.
+        """
         sums = {
             name: getattr(self, name) + getattr(other, name)
             for name in self.__slots__
@@ -78,12 +85,12 @@ class Requested:
     """Event: a request is sent to the model."""
 
     turn: int
-    """Number of the request within the client call, from 1."""
+    """Position of the request within the client call, counted from 1."""
     tools: tuple[str, ...]
     """Names of all tools in the request, in order: the host's tools, the meta-tools, the
     proxies."""
     proxies: tuple[str, ...]
-    """Names of the proxies among *tools*."""
+    """Names of the proxies (found tools) among *tools*."""
     definition_tokens: int
     """Estimated tokens of all tool definitions in the request."""
 
@@ -99,7 +106,7 @@ class Searched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
-    """Event: the model called a tool of the catalog."""
+    """Event: the model called a tool of the gateway, other than a search."""
 
     call_id: str
     tool: str
@@ -108,7 +115,7 @@ class Called:
     result: InvokeResult | None = None
     """Result of the call; None if the call was not sent."""
     error: str = ""
-    """Error text that the model received instead of a result."""
+    """Error text that the model received instead of a result; "" if the call was successful."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +135,9 @@ or raise."""
 
 
 def attach(reply: BaseModel, accounting: Accounting) -> None:
-    """Set ``reply.gateway`` outside the fields of the model, so that it is never serialized."""
+    """Set ``reply.gateway`` to *accounting*. It is not a field of the model, so it is never
+    serialized.
+    """
     reply.__dict__["gateway"] = accounting
 
 
@@ -143,15 +152,16 @@ def accounting_of(reply: object) -> Accounting | None:
 
 
 class UsageMeter:
-    """Running counts of one client call. Bytes are counted from the second request on."""
+    """Running counts of one client call."""
 
     def __init__(self) -> None:
         self.total = Accounting()
-        """All counts except the usage reported by the service."""
+        """All counts except the token usage that the service reports."""
         self.failed_turns = 0
         """Number of consecutive turns, up to now, in which every call failed."""
         self.estimated_tokens = 0
-        """Estimated tokens of turns without a reported usage; counted only for ``max_tokens``."""
+        """Estimated tokens of the turns for which the service reported no usage; used only for the
+        limit ``max_tokens``."""
         self.usage: BaseModel | None = None
         self._parts: list[str] = []
         """Tools and messages of the last request, as JSON."""
@@ -159,7 +169,13 @@ class UsageMeter:
     def record_request(
         self, parts: Iterable[object], *, definition_tokens: int, catalog_tokens: int
     ) -> None:
-        """Count one request. *parts* are its tools, then its messages."""
+        """Count one request.
+
+        Args:
+            parts: Its tools, then its messages.
+            definition_tokens: Estimated tokens of the tool definitions in the request.
+            catalog_tokens: Estimated tokens of all schemas of the catalog.
+        """
         before, self._parts = self._parts, [json.dumps(part, default=str) for part in parts]
         pairs = zip(before, self._parts, strict=False)
         same = takewhile(lambda pair: pair[0] == pair[1], pairs)
@@ -173,7 +189,9 @@ class UsageMeter:
         )
 
     def record_reply(self, usage: BaseModel | None) -> None:
-        """Count the reported usage of a reply."""
+        """Count the token usage that the service reported with a reply; None if it reported
+        none.
+        """
         self.total += Accounting(calls=0, turn_tokens=(usage_of(usage),))
         if isinstance(usage, BaseModel):
             self.usage = usage if self.usage is None else add_usage(self.usage, usage)
@@ -188,7 +206,9 @@ class UsageMeter:
 
     @property
     def tokens(self) -> int:
-        """Tokens used so far, as reported by the service, or estimated if it reports none."""
+        """Number of tokens used so far, as reported by the service, or estimated for turns without
+        a report.
+        """
         return total_tokens(self.usage) + self.estimated_tokens
 
     def accounting(
@@ -207,7 +227,7 @@ class UsageMeter:
 
 
 def usage_of(usage: BaseModel | None) -> TokenUsage:
-    """Convert a usage report of either wire format."""
+    """Convert a usage report of either wire format to `TokenUsage`; None becomes zeros."""
     cached, reasoning = (
         next(filter(None, (getattr(usage, name, None) for name in names)), None)
         for names in (
@@ -224,7 +244,9 @@ def usage_of(usage: BaseModel | None) -> TokenUsage:
 
 
 def total_tokens(usage: BaseModel | None) -> int:
-    """Return the reported total, or else the sum of input and output; 0 without a report."""
+    """Return the total number of tokens in a usage report, or else the sum of input and output; 0
+    for None.
+    """
     parts = usage_of(usage)
     return _count(usage, "total_tokens") or (parts.input or 0) + (parts.output or 0)
 
@@ -258,7 +280,7 @@ def _count(usage: object, *names: str) -> int | None:
 
 
 def event_of(answer: ToolAnswer) -> Event:
-    """Convert *answer* to an event for the observer."""
+    """Return the event that the observer receives about *answer*."""
     if answer.search is not None:
         return Searched(call_id=answer.call.id, queries=answer.queries, result=answer.search)
     return Called(

@@ -1,10 +1,11 @@
-"""A conversation in the format of Chat Completions, streamed or not. No I/O.
+"""One client call in the format of Chat Completions, streamed or not. No I/O.
 
 * With several choices (``n``), only the tool calls of the first choice are answered. The other
   choices keep their text and their calls of the host's tools.
 * The streamed turns of one client call look like one completion, with one id, one beginning and one
   end. The last chunk has the usage of all turns, if the service reports it. Text is passed on
-  immediately. Tool calls and the end of the turn wait until the owner of the called tools is known.
+  immediately. Tool calls and the end of the turn wait until it is known whether the gateway or the
+  host answers the calls.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from gateway.discovery.tool_list import ToolList
 from gateway.runtime.json_schema import as_objects
 
 _REPEATED_FIELDS = frozenset({"id", "name", "role", "type"})
-"""Fields that replace their earlier value, because some services repeat them in every chunk."""
+"""Fields of a delta that replace their earlier value, because some services repeat them in every
+chunk."""
 
 
 class ChatStreamMerger:
@@ -37,11 +39,11 @@ class ChatStreamMerger:
         self._chunks: list[ChatCompletionChunk] = []
         """Chunks of the current turn."""
         self._first: ChatCompletionChunk | None = None
-        """First chunk with choices of the whole stream."""
+        """First chunk of the whole stream that has choices; None before that."""
         self._usage: ChatCompletionChunk | None = None
-        """Last chunk with a usage."""
+        """Last chunk that has a usage; None if there was none."""
         self._opened: set[int] = set()
-        """Indices of the choices that have begun."""
+        """Indices of the choices whose beginning was already passed on."""
 
     def next_turn(self) -> None:
         """Start a new turn."""
@@ -65,12 +67,16 @@ class ChatStreamMerger:
             yield self._restamp(chunk, now)
 
     def reply(self) -> ChatCompletion:
-        """Return the whole turn as a reply that was not streamed."""
+        """Return the whole turn in the form of a reply that was not streamed."""
         # Like the SDK, do not validate: a missing end is not an error.
         return ChatCompletion.construct(None, **join_chunks(self._chunks))
 
     def finish(self, final: ChatCompletion | None) -> Iterator[ChatCompletionChunk]:
-        """Yield the tool calls and the end of each choice of *final*, and the usage last."""
+        """Yield the tool calls and the end of each choice of *final*, and the usage last.
+
+        Args:
+            final: The reply for the caller.
+        """
         if final is None:
             return
         last = next((chunk for chunk in reversed(self._chunks) if chunk.choices), self._chunks[-1])
@@ -83,7 +89,7 @@ class ChatStreamMerger:
         yield from chunks
 
     def _text_part(self, choice: Choice) -> Choice | None:
-        """Return *choice* without tool calls and finish reason; None if the rest is empty."""
+        """Return *choice* without tool calls and finish reason; None if nothing is left."""
         # Some services omit the delta, although its type is not optional.
         sent: ChoiceDelta | None = choice.delta
         delta = {} if sent is None else sent.to_dict(warnings=False)
@@ -159,7 +165,7 @@ def _merge_delta(target: dict[str, Any], delta: Mapping[str, Any]) -> None:
 
 
 class ChatConversation(Conversation[ChatCompletion]):
-    """One client call of ``chat.completions``."""
+    """One client call of ``chat.completions.create``."""
 
     wire_format = "chat"
     refused = ("functions", "be sent together with found tools: pass them as 'tools'")
@@ -169,7 +175,7 @@ class ChatConversation(Conversation[ChatCompletion]):
         self._initial = to_json_items(request.get("messages"), "messages")
 
     def messages(self) -> Sequence[JsonItem]:
-        """Return the messages of the request and the new ones."""
+        """Return the messages of the request, followed by the new ones."""
         return [*self._initial, *self.new_messages]
 
     def body(self, turn: int, tool_list: ToolList) -> dict[str, object]:

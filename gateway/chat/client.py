@@ -1,8 +1,8 @@
 """Replacements for OpenAI's clients, whose models can search and call the tools of a gateway.
 
 * Parameters and return types are the SDK's, also for streams and raw responses. The code of the SDK
-  runs unchanged; only its ``post`` is replaced (`interceptor`).
-* Requests that do not go to a model are sent by the bare client, unchanged.
+  runs unchanged; only its method ``post`` is replaced (`interceptor`).
+* Requests that do not go to a model are sent by the wrapped client, unchanged.
 * A client is safe for any number of threads, tasks and conversations. Between two calls it stores
   only the state of conversations that the service keeps (`conversation`).
 
@@ -69,20 +69,20 @@ _OWN_ATTRIBUTES = frozenset(
         "with_streaming_response",
     }
 )
-"""Attributes of the wrapper; all others are looked up on the bare client. The SDK creates ``chat``
-and similar resources for the client they are looked up on, and they send through its ``post``."""
+"""Attributes of the wrapper, such as ``chat``, which sends through the wrapper's ``post``. All
+others are looked up on the wrapped client."""
 
 
 class _Wrapper(Generic[C]):
-    """Base of both wrappers, which look like the wrapped client."""
+    """Base of the blocking and the async wrapper. A wrapper looks like the client that it wraps."""
 
     openai: C
-    """The wrapped (bare) client."""
+    """The wrapped client."""
     gateway: Gateway
     _context: ClientContext
     _kind: ClassVar[type]
     _other: ClassVar[str]
-    """Class name of the wrapper for the other kind of client."""
+    """Class name of the wrapper for the other kind of client, async or blocking."""
 
     def __init__(self, openai: C, gateway: Gateway, **options: Unpack[ContextOptions]) -> None:
         if not isinstance(openai, self._kind):
@@ -92,7 +92,7 @@ class _Wrapper(Generic[C]):
         _fill(self, openai, ClientContext(gateway, **options))
 
     def with_options(self, **options: Any) -> Self:
-        """Return a wrapper with the same gateway, and other options of the OpenAI client."""
+        """Return a wrapper with the same gateway, and with other options of the OpenAI client."""
         bare = self.openai.with_options(**options)
         return _fill(object.__new__(type(self)), bare, self._context)
 
@@ -107,12 +107,11 @@ class _Wrapper(Generic[C]):
         return _fill(object.__new__(type(self)), self.openai, self._context)
 
     def __getattribute__(self, name: str) -> Any:
-        """Return an attribute of the wrapper if listed in ``_OWN_ATTRIBUTES``, or else of the bare
-        client.
-        """
+        """Return an attribute of the wrapper (``_OWN_ATTRIBUTES``) or of the wrapped client."""
         if name not in _OWN_ATTRIBUTES:
             bare = object.__getattribute__(self, "openai")
-            # If the bare client is of a subclass (Azure's), `isinstance` is true for both classes.
+            # If the wrapped client is of a subclass (Azure's), `isinstance` is true for both
+            # classes.
             if name == "__class__" and issubclass(type(self), type(bare)):
                 return type(self)
             return getattr(bare, name)
@@ -123,7 +122,7 @@ class _Wrapper(Generic[C]):
         return value
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set the attribute on the bare client, which uses it."""
+        """Set the attribute on the wrapped client, which uses it."""
         setattr(object.__getattribute__(self, "openai"), name, value)
 
     def __reduce_ex__(self, _protocol: object) -> NoReturn:
@@ -237,9 +236,7 @@ class AsyncAutoDiscoveryClient(_Wrapper[AsyncOpenAI], AsyncOpenAI):
 
 
 def _fill(wrapper: W, openai: OpenAI | AsyncOpenAI, context: ClientContext) -> W:
-    """Set the attributes of *wrapper* without the base constructor, which would open
-    connections.
-    """
+    """Set the wrapper's attributes without the base constructor, which would open connections."""
     post = intercepted_post(openai, context)
     attributes = {"openai": openai, "gateway": context.gateway, "_context": context, "post": post}
     for name, value in attributes.items():
@@ -256,15 +253,15 @@ def _refuse_socket(**_options: object) -> NoReturn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handled:
-    """A reply with the answers to its gateway calls."""
+    """A model's reply whose gateway calls were answered."""
 
     messages: tuple[JsonItem, ...]
-    """The reply and the answers to gateway calls, to be added to the conversation. For the
-    Responses API these are items."""
+    """The reply and the answers to its gateway calls, to be added to the conversation. They are
+    messages of Chat Completions, or items of the Responses API."""
     calls: tuple[ToolCall, ...]
-    """Calls of the host's own tools. The host adds their answers after *messages*."""
+    """Calls of the host's own tools in the reply. The host adds their answers after *messages*."""
     ours: int
-    """Number of gateway calls that were answered."""
+    """Number of gateway calls in the reply that were answered."""
 
     @property
     def done(self) -> bool:
@@ -273,18 +270,18 @@ class Handled:
 
 
 class AsyncPrepared:
-    """One prepared turn."""
+    """One prepared turn, for async callers."""
 
     def __init__(self, loop: Loop[Any], body: Mapping[str, object]) -> None:
         self._loop = loop
         self.body = body
-        """The whole request, ready to be sent, if `prepare` got a whole request."""
+        """Body of the request, with the tools. Send it if `prepare` got a whole request."""
         self.tools: list[dict[str, Any]] = [dict(tool) for tool in loop.tool_list.tools]
-        """The tools to send: the host's, then the gateway's. Omit ``tools`` from the request if
-        empty."""
+        """The tools to send: the host's, then the gateway's. If the list is empty, omit ``tools``
+        from the request."""
 
     async def handle(self, reply: BaseModel | Mapping[str, object]) -> Handled:
-        """Run the gateway calls of *reply*.
+        """Run the gateway calls of *reply*, and return their answers with the remaining calls.
 
         Args:
             reply: A completion, its message, or a response, as an SDK object or JSON.
@@ -314,7 +311,7 @@ class Prepared:
         self.tools = prepared.tools
 
     def handle(self, reply: BaseModel | Mapping[str, object]) -> Handled:
-        """Run the gateway calls of *reply*, as `AsyncPrepared.handle`."""
+        """Run the gateway calls of *reply*; see `AsyncPrepared.handle`."""
         return self._bridge.call(lambda: self._prepared.handle(reply))
 
 
@@ -324,7 +321,7 @@ async def prepare(
     tools: Iterable[Any] | None,
     model: str,
 ) -> AsyncPrepared:
-    """Prepare one turn of a conversation, or of a whole request in either wire format."""
+    """Prepare one turn. *messages* is a conversation, or a whole request of either wire format."""
     is_whole = isinstance(messages, Mapping)
     body = dict(messages) if is_whole else {"messages": list(messages), "model": model}
     if tools is not None:
@@ -335,10 +332,11 @@ async def prepare(
 
 
 class Middleware:
-    """Runs the gateway calls between a request and its reply, for any number of requests at once.
+    """Runs the loop of a conversation around any function that sends a request: it answers gateway
+    calls and asks again, until the reply has none. It is safe for any number of requests at once.
 
-    For frameworks and proxies without an OpenAI client. Streams are not supported. The options are
-    the same as for `AutoDiscoveryClient`.
+    For frameworks without an OpenAI client. Streams are not supported. The options are those of
+    `AutoDiscoveryClient`.
 
     Example:
         >>> async def ask(body):  # sends the body to a model
@@ -354,7 +352,8 @@ class Middleware:
         self._context = ClientContext(gateway, **options)
 
     async def __call__(self, body: Mapping[str, Any], call_next: CallNext) -> dict[str, Any]:
-        """Return the model's last reply to *body*.
+        """Send *body* and the gateway's tools to the model, and return the reply for the caller, as
+        JSON.
 
         Args:
             body: A request of Chat Completions or of the Responses API.
@@ -393,7 +392,9 @@ def _parse_reply(reply: BaseModel | Mapping[str, object], wire_format: WireForma
     if wire_format == "responses":
         return Response.construct(None, **fields)
     if "choices" not in fields and "role" not in fields:
-        raise InvalidRequestError("a reply is a completion, or an assistant's message")
+        raise InvalidRequestError(
+            "the reply must be a completion, a response, or an assistant's message"
+        )
     if "choices" not in fields:
         fields = {"choices": [{"index": 0, "message": fields, "finish_reason": "stop"}]}
     return ChatCompletion.construct(None, **fields)

@@ -1,12 +1,12 @@
-"""One client call as a conversation, and the state that is stored after the call.
+"""One client call, and the state of a conversation that is stored after the call.
 
 With ``previous_response_id`` or ``conversation`` the service keeps the earlier messages. So the
-found tools and the unanswered gateway calls are stored here by that id. A restart loses them: the
-model then calls found tools through `call_tool`, or searches again.
+found tools and the unanswered gateway calls are stored here under that id. A restart loses them:
+the model then calls found tools through `call_tool`, or searches again.
 
 A ``tool_choice`` that requires a call (``required``, a named function) applies only to the first
-turn, and gateway calls satisfy it. Later turns choose freely; otherwise the model could never stop
-calling tools. ``none`` and lists of allowed tools stay as the host wrote them.
+turn, and gateway calls satisfy it. In later turns the model chooses freely; otherwise it could
+never stop calling tools. ``none`` and lists of allowed tools stay as the host wrote them.
 """
 
 from __future__ import annotations
@@ -28,37 +28,40 @@ from gateway.errors import InvalidRequestError
 JsonItem = Mapping[str, object]
 """A message, an item or a tool as a JSON object."""
 R = TypeVar("R", ChatCompletion, Response)
-"""A whole reply."""
+"""A whole reply of the model, in either wire format."""
 IsOurs = Callable[[str], bool]
-"""Returns whether the gateway runs the function of this name."""
+"""Returns True if the gateway, and not the host, answers calls of the function with this name."""
 LoadTools = Callable[[Sequence[str]], Sequence[JsonItem]]
-"""Returns the definitions of tools, given their exposed names."""
+"""Returns the definitions of found tools, given their exposed names."""
 MAX_CONVERSATIONS = 1024
 """Maximum number of stored conversations; the least recently used one is dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationState:
-    """Stored state of a conversation that the service keeps."""
+    """State that is stored for one conversation of which the service keeps the messages."""
 
     shown: tuple[str, ...] = ()
-    """Proxies in the last request, in order."""
+    """Names of the proxies in the last request, in order."""
     pending_calls: tuple[ToolCall, ...] = ()
-    """Gateway calls that the caller did not see, and whose answers the service still expects."""
+    """Gateway calls that were removed from the caller's reply, and whose answers the service still
+    expects."""
     continues: str = ""
-    """Id of the response that the service knows, if the stream began with another id."""
+    """Id of the last response at the service, if the caller's stream began with another id;
+    otherwise ""."""
 
 
 class Conversation(ABC, Generic[R]):
     """One client call in one wire format.
 
-    It reads the caller's request, collects new messages, and writes the next request. It does no
-    I/O, and never changes the caller's objects.
+    It reads the caller's request, collects new messages, and creates the body of each next request.
+    It does no I/O, and never changes the caller's objects.
     """
 
     wire_format: ClassVar[WireFormat]
     refused: ClassVar[tuple[str, str]]
-    """A parameter that does not work with discovery, and the end of its error message."""
+    """Name of a request parameter that does not work with discovery, and the end of the message of
+    its error."""
 
     def __init__(self, request: Mapping[str, object]) -> None:
         self._request = request
@@ -68,19 +71,19 @@ class Conversation(ABC, Generic[R]):
         self.id = ""
         """Id of the conversation at the service; "" if the request has none."""
         self.required_tools = required_tools(request.get("tool_choice"))
-        """Names of tools in the caller's ``tool_choice``."""
+        """Names of the tools in the caller's ``tool_choice``; () if it names none."""
         self.recalled: tuple[str, ...] = ()
-        """Proxies from earlier messages that only the service keeps."""
+        """Names of the proxies from earlier messages, which only the service keeps."""
         self.pending_calls: tuple[ToolCall, ...] = ()
-        """Unanswered gateway calls in earlier messages that only the service keeps."""
+        """Unanswered gateway calls from earlier messages, which only the service keeps."""
         self.new_messages: list[JsonItem] = []
         """Messages added since the caller's request."""
 
     def check(self) -> None:
-        """Refuse parameters that do not work with discovery.
+        """Refuse parameters of the request that do not work with discovery.
 
         Raises:
-            InvalidRequestError: With a remedy.
+            InvalidRequestError: If there is such a parameter. The message has a remedy.
         """
         parameter, why = self.refused
         if self._request.get(parameter):
@@ -89,8 +92,8 @@ class Conversation(ABC, Generic[R]):
             )
 
     def body(self, turn: int, tool_list: ToolList) -> dict[str, object]:
-        """Return the request of *turn*, counted from 1. The first request has the caller's own
-        messages, byte for byte.
+        """Return the body of the request for *turn*, counted from 1. The body for turn 1 has the
+        caller's own messages, byte for byte.
         """
         body = dict(self._request)
         if turn > 1 and "tool_choice" in body:
@@ -105,8 +108,8 @@ class Conversation(ABC, Generic[R]):
 
     @abstractmethod
     def is_readable(self, reply: object) -> bool:
-        """Return whether *reply* is a real reply; some services return an error page as a
-        success.
+        """Return whether *reply* is a reply of a model. Some services return an error page with
+        status 200.
         """
 
     @abstractmethod
@@ -115,30 +118,40 @@ class Conversation(ABC, Generic[R]):
 
     @abstractmethod
     def without_our_calls(self, reply: R, is_ours: IsOurs) -> R:
-        """Return *reply* without gateway calls, or *reply* itself if it has none."""
+        """Return *reply* without the calls that the gateway answers, or *reply* itself if it has
+        none.
+        """
 
     @abstractmethod
     def add_turn(self, reply: R, answers: Sequence[ToolAnswer], load: LoadTools) -> None:
-        """Add *reply* and the answers to its calls. *load* returns the tools of a native search."""
+        """Add *reply* and the answers to its calls to the conversation.
+
+        Args:
+            reply: The model's reply.
+            answers: Answers to the calls.
+            load: Returns the definitions of the tools that a native search found.
+        """
 
     @abstractmethod
     def finish_reasons(self, reply: R) -> tuple[str, ...]:
-        """Return the reason why the model stopped, for each choice."""
+        """Return the reason why the model stopped, for each choice of *reply*."""
 
     @abstractmethod
     def text(self, reply: R) -> str:
         """Return the text of *reply*; "" if it has none."""
 
     def answer_pending(self, answers: Sequence[ToolAnswer], load: LoadTools) -> None:
-        """Add the answers to `pending_calls`."""
+        """Add the answers to `pending_calls` to the conversation. *load* returns the definitions of
+        the tools that a native search found.
+        """
 
     def store(self, final: R, pending: tuple[ToolCall, ...], *, opened_as: str = "") -> None:
-        """Store the state that the next request does not contain.
+        """Store the state of the conversation that the caller's next request does not contain.
 
         Args:
             final: The reply that goes to the caller.
-            pending: Gateway calls that were removed from it.
-            opened_as: The id under which a stream began.
+            pending: Gateway calls that were removed from *final*.
+            opened_as: The response id with which the caller's stream began; "" if not streamed.
         """
 
 
@@ -148,7 +161,8 @@ def to_json_items(items: object, parameter: str) -> list[JsonItem]:
     The originals are not changed.
 
     Raises:
-        InvalidRequestError: If *items* has another type; the message names *parameter*.
+        InvalidRequestError: If *items* has another type; the message names *parameter*, the request
+            parameter with the list.
     """
     if items is None:
         return []

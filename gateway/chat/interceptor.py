@@ -1,4 +1,5 @@
-"""A ``post`` for clients that adds discovery, written once for blocking and async clients.
+"""A ``post`` method for OpenAI clients that adds discovery, written once for blocking and async
+clients.
 
 Every method of the SDK that sends (`create`, `parse`, `stream`, raw responses) calls ``post``.
 Requests other than chat completions and responses go to the service unchanged.
@@ -32,11 +33,12 @@ from gateway.errors import InvalidRequestError
 from gateway.runtime.library_logs import quiet_libraries
 
 E = TypeVar("E", bound=BaseModel)
-"""A chunk or an event."""
+"""A chunk (Chat Completions) or an event (Responses API) of a stream."""
 T = TypeVar("T")
 _RAW_HEADER = "x-stainless-raw-response"
 _IDEMPOTENCY_HEADER = "idempotency-key"
-"""Later turns must not repeat the key of the first request."""
+"""Header that is removed from later turns, because they must not repeat the key of the first
+request."""
 _FRAMING_HEADERS = frozenset({"content-length", "content-encoding", "transfer-encoding"})
 _REPLY_TYPES = (ChatCompletion, Response)
 _DONE = b"data: [DONE]\n\n"
@@ -67,9 +69,9 @@ class InterceptedCall:
     """One call of ``post`` that requests a reply from a model.
 
     Args:
-        openai: The bare client, which sends the requests.
+        openai: The wrapped client, which sends the requests.
         context: Settings of the wrapper.
-        path: Path of the request.
+        path: URL path of the request.
         arguments: The other arguments of ``post``. Tools and messages in ``extra_body`` are handled
             like those in the body.
     """
@@ -88,7 +90,7 @@ class InterceptedCall:
             text for name, text in self._headers.items() if name.lower() == _RAW_HEADER
         )
         self._reply: Any = None
-        """The last reply, or its stream."""
+        """The last reply of the model, or its stream."""
         self._raw: Any = None
         """The raw response that contains the reply, if the caller requested raw responses."""
         extra = self._options.pop("extra_json", None)
@@ -100,7 +102,7 @@ class InterceptedCall:
         )
 
     async def answer(self) -> Any:
-        """Return the whole reply for the caller."""
+        """Run the call, and return the reply for the caller, not streamed."""
         final = await self._loop.run(self._ask, self._in_gateway)
         if not self._is_raw:
             return self._parse(final)
@@ -112,7 +114,7 @@ class InterceptedCall:
         return self._wrap(response)
 
     async def stream(self) -> Any:
-        """Return one stream of all turns for the caller."""
+        """Run the call, and return one stream of all turns for the caller."""
         with self._loop.end_on_error():
             first = await self._ask()
         events = self._events(first)
@@ -158,7 +160,7 @@ class InterceptedCall:
                 yield output
 
     async def _ask(self) -> Any:
-        """Send the next request, and return its reply or its stream."""
+        """Send the next request to the model, and return its reply or its stream."""
         with quiet_libraries("chat"):
             try:
                 return await self._send()
@@ -178,11 +180,13 @@ class InterceptedCall:
         return self._reply
 
     async def _in_gateway(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run *work* of the gateway; for a blocking caller, on the gateway's background loop."""
+        """Run *work* on the gateway's data and return its result. For a blocking caller, it runs on
+        the gateway's background loop.
+        """
         return self._bridge.call(work) if isinstance(self.openai, OpenAI) else await work()
 
     def _check(self) -> None:
-        """Refuse an unreadable type of reply, unless the catalog is empty."""
+        """Refuse a reply type that the gateway cannot read, unless the catalog is empty."""
         kind = self.arguments.get("cast_to")
         if not self._loop.tool_list.is_empty and not (
             isinstance(kind, type) and issubclass(kind, _REPLY_TYPES)
@@ -193,7 +197,7 @@ class InterceptedCall:
             )
 
     def _turn_options(self) -> dict[str, Any]:
-        """Return the options of the next request. Replies are not parsed yet."""
+        """Return the SDK options of the next request, without the parsing of its reply."""
         options = {key: value for key, value in self._options.items() if key != "post_parser"}
         if self._loop.turn > 1 and self._headers:
             headers = self._headers.items()
@@ -204,7 +208,9 @@ class InterceptedCall:
         return options
 
     def _parse(self, final: BaseModel) -> Any:
-        """Return *final* parsed, if the caller used `parse`."""
+        """Return *final* parsed to the caller's type, if the caller used `parse`; otherwise
+        *final*.
+        """
         parser = self._options.get("post_parser")
         if parser is None or isinstance(parser, NotGiven):
             return final
@@ -214,7 +220,9 @@ class InterceptedCall:
         return parsed
 
     def _wrap(self, content: httpx2.Response) -> Any:
-        """Return a copy of the SDK's last response object with the HTTP response *content*."""
+        """Return a copy of the last raw response of the SDK, with *content* as its HTTP
+        response.
+        """
         wrapped = copy.copy(self._raw)
         wrapped.http_response = content
         # The copy may have cached the parsed reply of one turn.
@@ -227,7 +235,7 @@ class InterceptedCall:
 
 
 class _Merged:
-    """A stream of several turns. ``response`` is the HTTP response of the first turn."""
+    """Base of the streams of several turns. ``response`` is the HTTP response of the first turn."""
 
     def __init__(self, first: Any, events: Any, loop: Loop[Any]) -> None:
         # The base constructor is not called, because it would decode the response again.
@@ -237,7 +245,9 @@ class _Merged:
 
     @property
     def gateway(self) -> Accounting | None:
-        """Counts and costs of the client call; None until the stream has ended."""
+        """Counts of requests, calls and tokens of the client call; None until the stream has
+        ended.
+        """
         return self._loop.accounting
 
 
@@ -245,7 +255,7 @@ class MergedStream(_Merged, Stream[E], Generic[E]):
     """The stream of a blocking client."""
 
     def close(self) -> None:
-        """Stop, and close the current turn."""
+        """End the client call, and close the stream of its current turn."""
         self._events.close()
         self.response.close()
 
@@ -254,7 +264,7 @@ class AsyncMergedStream(_Merged, AsyncStream[E], Generic[E]):
     """The stream of an async client."""
 
     async def close(self) -> None:
-        """Stop, and close the current turn."""
+        """End the client call, and close the stream of its current turn."""
         await self._events.aclose()
         await self.response.aclose()
 
@@ -279,7 +289,9 @@ async def _read(stream: Any) -> AsyncGenerator[Any, None]:
 
 
 async def _sse_lines(events: AsyncGenerator[BaseModel, None]) -> AsyncGenerator[bytes, None]:
-    """Yield chunks or events as server-sent events, like the service. The first value is empty."""
+    """Yield chunks or events as server-sent events, as the service sends them. The first value is
+    empty.
+    """
     async with aclosing(events):
         await anext(events)
         yield b""

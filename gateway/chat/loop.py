@@ -1,4 +1,4 @@
-"""Loop of one client call, without I/O to the model.
+"""The loop of requests, replies and tool calls within one client call, without I/O to the model.
 
     next_request() -> (the model) -> handle_reply(reply) -> answer_calls(reply) -> next_request() …
 
@@ -55,7 +55,7 @@ from gateway.sync import SyncGateway
 from gateway.types import ANYONE, Caller
 
 InGateway = Callable[[Callable[[], Coroutine[Any, Any, None]]], Awaitable[None]]
-"""Runs work of the gateway on the gateway's event loop."""
+"""Runs the given work on the gateway's event loop."""
 _NO_TOOLS = ToolList(names=MetaNames(search="", call=""), is_empty=True)
 
 
@@ -94,12 +94,12 @@ class ClientContext:
             raise ConfigError(f"gateway must be a Gateway, got {type(gateway).__name__}{hint}")
         self.tool_lists = ToolListBuilder(gateway)
         self.store = _new_store()
-        """Conversation states of this caller, keyed by response id or conversation id."""
+        """Conversation states of the current caller, keyed by response id or conversation id."""
         self._stores = Cache[Cache[ConversationState]]("callers", max_items=MAX_CONVERSATIONS)
         """Stores of all callers chosen by `for_caller`, keyed by caller."""
 
     def for_caller(self, caller: Caller) -> ClientContext:
-        """Return the same context for another caller, with a separate store of conversations."""
+        """Return the same context for another caller, who has a separate store of conversations."""
         context = copy.copy(self)
         key = caller.user, caller.tenant, caller.scopes
         context.caller, context.store = caller, self._stores.peek(key) or _new_store()
@@ -113,11 +113,11 @@ class ClientContext:
         is_responses: bool,
         endpoint: ModelEndpoint | None = None,
     ) -> Loop[Any]:
-        """Begin a client call.
+        """Begin a client call, and return its loop.
 
         Args:
-            request: Body of the request.
-            is_responses: True if it is a request of the Responses API.
+            request: Body of the caller's request.
+            is_responses: True if it is a request of the Responses API, False for Chat Completions.
             endpoint: The model service; None if only the host knows it.
         """
         endpoint = endpoint or ModelEndpoint(model=str(request.get("model", "")))
@@ -134,9 +134,9 @@ class Loop(Generic[R]):
     ) -> None:
         self.conversation: Conversation[R] = conversation
         self.tool_list: ToolList = _NO_TOOLS
-        """Tools of the last request."""
+        """Tool list of the last request."""
         self.accounting: Accounting | None = None
-        """Counts and costs of the client call; None until there is a reply for the caller."""
+        """Counts of requests, calls and tokens; None until there is a reply for the caller."""
         self._context = context
         self._gateway = context.gateway
         self._options = context.gateway.options.chat
@@ -144,8 +144,8 @@ class Loop(Generic[R]):
         """Gateway calls that were removed from the caller's reply."""
         self._meter = UsageMeter()
         self._other_tokens = self._host_tokens = sum(map(json_tokens, conversation.host_tools))
-        """Estimated tokens of the host's tools; ``_other_tokens`` adds tools loaded by a native
-        search."""
+        """Estimated tokens of the host's tools. ``_other_tokens`` also includes tools that a native
+        search loaded."""
         self.trace = ConversationTrace(
             self._gateway.telemetry,
             agent=context.agent,
@@ -160,8 +160,8 @@ class Loop(Generic[R]):
         """Run the loop, and return the reply for the caller.
 
         Args:
-            ask: Sends `next_request` and returns the reply.
-            in_gateway: Runs the gateway's work; None runs it on the current event loop.
+            ask: Sends the body from `next_request` to the model, and returns the reply.
+            in_gateway: Runs the calls of gateway tools; None runs them on the current event loop.
         """
         with self.end_after():
             while True:
@@ -175,8 +175,8 @@ class Loop(Generic[R]):
 
     @contextmanager
     def end_on_error(self) -> Iterator[None]:
-        """End the call if the block raises. Otherwise the call continues, because a stream ends it
-        later.
+        """End the client call if the block raises an error. If not, the call continues, because its
+        stream ends it later.
         """
         try:
             yield
@@ -188,13 +188,15 @@ class Loop(Generic[R]):
 
     @contextmanager
     def end_after(self) -> Iterator[None]:
-        """End the call when the block ends."""
+        """End the client call when the block ends."""
         with self.end_on_error():
             yield
         self.end()
 
     def end(self) -> None:
-        """End the span of the call and record its metrics. A second call has no effect."""
+        """End the span of the client call and record its metrics. Only the first call has an
+        effect.
+        """
         if self._ended:
             return
         self._ended = True
@@ -210,7 +212,7 @@ class Loop(Generic[R]):
 
     @property
     def turn(self) -> int:
-        """Number of requests so far."""
+        """Number of requests to the model so far."""
         return self._meter.total.turns
 
     async def next_request(self) -> dict[str, object]:
@@ -287,7 +289,7 @@ class Loop(Generic[R]):
 
     def retry_without_native(self, error: str) -> bool:
         """End the failed turn. Return True if it can be repeated without native tool search,
-        because the service refused native search with *error*.
+        because the error text *error* means that the service does not support it.
         """
         is_refused = self.tool_list.mode == "native" and "tool_search" in error
         self.trace.end_turn("BadRequestError")
@@ -296,13 +298,13 @@ class Loop(Generic[R]):
     def handle_reply(self, reply: R) -> R | None:
         """Return the reply for the caller, or None if `answer_calls` must answer all calls first.
 
-        Unreadable replies are returned unchanged, without accounting.
+        A reply that the gateway cannot read is returned unchanged, without accounting.
         """
         if not self.conversation.is_readable(reply):
             return reply
         self.record_reply(reply)
         if self._options.max_tokens is not None and not total_tokens(reply.usage):
-            # Most streams do not report a usage.
+            # Most streams do not report a usage, so estimate it from the content.
             content = reply.model_dump(mode="json", exclude_unset=True, warnings=False)
             self._meter.estimated_tokens += json_tokens([*self._request_parts(), content])
         calls = self.conversation.calls(reply)
@@ -313,7 +315,7 @@ class Loop(Generic[R]):
         return self._finish(reply)
 
     def our_calls(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-        """Return the calls that the gateway answers."""
+        """Return the calls among *calls* that the gateway answers, and not the host."""
         is_ours = self.tool_list.is_ours
         return tuple(call for call in calls if not call.foreign and is_ours(call.name))
 
@@ -324,7 +326,7 @@ class Loop(Generic[R]):
         self.conversation.add_turn(reply, answers, self._load_tools)
 
     def store(self, final: R, *, opened_as: str = "") -> None:
-        """Store the state of the conversation after *final*."""
+        """Store the state of the conversation after *final*, the caller's reply."""
         if not self.tool_list.is_empty and self.accounting is not None:
             self.conversation.store(final, self._pending, opened_as=opened_as)
 

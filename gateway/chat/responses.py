@@ -1,4 +1,4 @@
-"""A conversation in the format of the Responses API, streamed or not. No I/O.
+"""One client call in the format of the Responses API, streamed or not. No I/O.
 
 * Each turn sends all items of this client call again, and ``previous_response_id`` stays as the
   caller gave it. With ``conversation`` the service stores the items, so only new ones are sent.
@@ -6,7 +6,7 @@
   the conversation, the gateway calls are answered with the caller's next request.
 * The streamed turns of one client call look like one response. Events of gateway calls are dropped,
   and later items are renumbered; other events are passed on immediately. The opening events wait
-  for the first visible event, so a turn with only gateway calls stays invisible.
+  for the first event that the caller may see, so a turn with only gateway calls stays invisible.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ _HOST_ITEMS = frozenset(
         "shell_call",
     }
 )
-"""Items that the caller answers. Functions aside, all other calls run at the service."""
+"""Types of items, in addition to function calls, that the caller answers. The service itself runs
+all other calls."""
 
 
 class ResponsesStreamMerger:
@@ -54,8 +55,8 @@ class ResponsesStreamMerger:
 
     def __init__(self) -> None:
         self.opened_as = ""
-        """Response id that the caller received in the opening events; "" before that. Later turns
-        keep it."""
+        """Response id that the caller received in the opening events; "" before that. The closing
+        event has the same id."""
         self._number = 0
         """Sequence number of the next event."""
         self._items: list[BaseModel] = []
@@ -77,7 +78,7 @@ class ResponsesStreamMerger:
 
     @property
     def is_empty(self) -> bool:
-        """True if the turn was interrupted before its end."""
+        """True if the turn ended without a closing event."""
         return self._end is None
 
     def push(self, event: ResponseStreamEvent, is_ours: IsOurs) -> Iterator[ResponseStreamEvent]:
@@ -104,15 +105,18 @@ class ResponsesStreamMerger:
         yield self._renumber(event, output_index=new)
 
     def reply(self) -> Response:
-        """Return the whole turn as a reply that was not streamed."""
+        """Return the whole turn in the form of a reply that was not streamed."""
         reply: Response | None = getattr(self._end, "response", None)
         if reply is None:
             raise RuntimeError("a turn without an end has no reply")
         return reply
 
     def finish(self, final: Response | None) -> Iterator[ResponseStreamEvent]:
-        """Yield the closing event with *final*, the caller's reply; None if the turn was
-        interrupted.
+        """Yield the closing event.
+
+        Args:
+            final: The reply for the caller; None if the turn was interrupted, and has no closing
+                event.
         """
         yield from self._begin()
         if final is not None and self._end is not None:
@@ -120,7 +124,9 @@ class ResponsesStreamMerger:
             yield self._renumber(self._end, response=final.model_copy(update=update))
 
     def _begin(self) -> Iterator[ResponseStreamEvent]:
-        """Yield the waiting opening events, unless an earlier turn has already sent its own."""
+        """Yield the opening events that wait, unless the opening events of an earlier turn were
+        passed on.
+        """
         if not self.opened_as:
             for event in self._beginning:
                 self.opened_as = str(getattr(getattr(event, "response", None), "id", ""))
@@ -135,7 +141,7 @@ class ResponsesStreamMerger:
 
 
 class ResponsesConversation(Conversation[Response]):
-    """One client call of ``responses``."""
+    """One client call of ``responses.create``."""
 
     wire_format = "responses"
     refused = (
@@ -193,7 +199,7 @@ class ResponsesConversation(Conversation[Response]):
         return tuple(call for item in reply.output if (call := _call_of(item)) is not None)
 
     def without_our_calls(self, reply: Response, is_ours: IsOurs) -> Response:
-        """Remove gateway calls."""
+        """Return *reply* without the calls that the gateway answers."""
         output = [item for item in reply.output if not _is_our_item(item, is_ours)]
         if len(output) == len(reply.output):
             return reply
@@ -215,7 +221,9 @@ class ResponsesConversation(Conversation[Response]):
         self._unsent += outputs
 
     def answer_pending(self, answers: Sequence[ToolAnswer], load: LoadTools) -> None:
-        """Insert the answers before the caller's input. Tools found by them become proxies."""
+        """Insert the answers before the caller's input. The tools that they found become
+        proxies.
+        """
         outputs = self._outputs(answers, load)
         self._input = [*outputs, *self._input]
         self._unsent = [*outputs, *self._unsent]
@@ -225,8 +233,10 @@ class ResponsesConversation(Conversation[Response]):
         self.recalled = tuple(dict.fromkeys((*self.recalled, *names)))
 
     def _outputs(self, answers: Sequence[ToolAnswer], load: LoadTools) -> list[JsonItem]:
-        """Return the items that answer calls. Tools that are already loaded in this request are
-        loaded again only if a search found no others.
+        """Return the items that answer calls, with the tools that native searches load.
+
+        A tool that is loaded in this request is not loaded again, unless the search found no other
+        tools.
         """
         loaded = set() if self._request.get("truncation") == "auto" else self._loaded_names()
         outputs: list[JsonItem] = []

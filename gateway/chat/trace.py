@@ -1,4 +1,4 @@
-"""Spans of one client call: ``invoke_agent``, with a ``chat`` span for each turn.
+"""Telemetry spans of one client call: ``invoke_agent``, with a ``chat`` span for each turn.
 
 The spans are not context managers, because a stream may be abandoned at any time; the owner ends
 them.
@@ -16,16 +16,16 @@ from gateway.runtime.model_endpoint import ModelEndpoint
 from gateway.runtime.telemetry import Labels, Telemetry, TimedSpan
 
 AGENT = "gateway"
-"""Default name of the agent."""
+"""Default name of the agent in telemetry."""
 
 
 class ConversationTrace:
-    """Spans of one client call.
+    """Telemetry spans of one client call.
 
     Args:
         telemetry: Receives the spans.
         agent: Name of the agent.
-        endpoint: The model service.
+        endpoint: The model service; None if it is not known.
         conversation: Id of the conversation at the service; "" if it has none.
     """
 
@@ -38,15 +38,15 @@ class ConversationTrace:
         labels = {"gen_ai.agent.name": agent, **endpoint.attributes, **self._labels}
         self._agent = telemetry.operation("invoke_agent", agent, labels=labels)
         self._turn: TimedSpan | None = None
-        """Span of the current turn."""
+        """Span of the current turn; None between turns."""
 
     def within(self) -> AbstractContextManager[object]:
         """Make the span of the client call current within the block."""
         return self._telemetry.within(self._agent.span)
 
     def within_turn(self) -> AbstractContextManager[object]:
-        """Make the span of the turn current within the block, as parent of the client's own
-        spans.
+        """Make the span of the turn current within the block, so that spans of the wrapped client
+        become its children.
         """
         return nullcontext() if self._turn is None else self._telemetry.within(self._turn.span)
 
@@ -72,8 +72,8 @@ class ConversationTrace:
         self.end_turn()
 
     def end_turn(self, error_type: str = "") -> None:
-        """End the span of the current turn, if any; mark it as failed if *error_type* is not
-        empty.
+        """End the span of the current turn, if any. *error_type* is the type of the error that
+        ended the turn; "" means success.
         """
         if self._turn is not None:
             if error_type:
@@ -82,7 +82,7 @@ class ConversationTrace:
             self._turn = None
 
     def fail(self, error_type: str) -> None:
-        """Mark the client call and its turn as failed."""
+        """Mark the spans of the client call and its turn as failed, with the type of the error."""
         self.end_turn(error_type)
         self._agent.fail(error_type)
 
@@ -91,7 +91,7 @@ class ConversationTrace:
 
         Args:
             total: Counts of the client call.
-            usage: Usage of all turns.
+            usage: Token usage of all turns; None if the service reported none.
             saved_tokens: Tokens saved compared to sending all schemas; None if not known.
         """
         self.end_turn()

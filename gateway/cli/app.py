@@ -41,7 +41,10 @@ COMMANDS: Mapping[str, str] = {
     "tools": "List the tools of the configured servers.",
     "check": "Check whether tools can be called, before an unattended run.",
     "call": "Call one tool. With an id, only its server is started.",
-    "index": "Build the index of the configured servers' tools, or show the stored vectors.",
+    "index": (
+        "Build the index of the configured servers' tools, or print the place, size and number of "
+        "the stored vectors."
+    ),
     "prepare": "Prepare the embedding model and the index before their first use.",
     "attention": "List issues that need a person, the most urgent first.",
     "approve": "Approve tools and command lines that changed since they were approved.",

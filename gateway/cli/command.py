@@ -45,13 +45,13 @@ class Output:
     """The result of a command."""
 
     data: object
-    """Object that ``--json`` prints."""
+    """Result that ``--json`` prints as one JSON document."""
     view: RenderableType | None = None
     """Text or table for people, printed without ``--json``. Control characters are removed from a
     string; "" prints nothing; None prints *data* as tables."""
     _: KW_ONLY
     found: object = True
-    """Truthy if the command has a result; otherwise the exit code is 1."""
+    """False or empty if the command found nothing; the exit code is then 1."""
     code: int = OK
     """Exit code, if it is not 0; it overrides *found*."""
     notes: Sequence[str] = ()
@@ -170,9 +170,8 @@ def _option(name: str, annotation: object, default: object) -> inspect.Parameter
 
 
 def _declared(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Return *parameter* with a typer annotation.
-
-    The texts of its own annotation become the names and the help.
+    """Return *parameter* with a typer annotation. The texts in its own annotation become the names
+    and the help of the option.
     """
     if get_origin(parameter.annotation) is not Annotated:
         return parameter

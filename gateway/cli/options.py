@@ -11,7 +11,7 @@ from gateway import types
 DEFAULT_CONFIG = Path("mcp.json")
 """Configuration file that commands read by default, in the current folder."""
 Texts = list[str] | None
-"""Values of an argument that may be repeated."""
+"""Values of an argument or option that may be repeated; None if it is not given."""
 Config = Annotated[Path, "--config", "-c", "Configuration file."]
 Graph = Annotated[
     Path | None, "--graph", "-g", "Your Markdown-LD documents: a folder, a file or a bundle."

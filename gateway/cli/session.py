@@ -42,7 +42,8 @@ from gateway.types.caller import ACTOR, TOKEN
 ONE_COMMAND = Options(
     upstream=UpstreamOptions(max_stale_s=0, first_listing_s=60, failure_ttl_s=600)
 )
-"""Options of a gateway that serves one command: nothing can be refreshed in the background."""
+"""Options of a gateway that serves only one command, and therefore refreshes nothing in the
+background."""
 _LINE_S = 10.0
 """Interval in seconds between lines of progress on a standard error that is not a terminal."""
 _STAGES: Mapping[str, str] = {
@@ -65,7 +66,7 @@ class CatalogSession:
     code: int
     """Exit code: 3 if a server could not be used, otherwise 0."""
     on_progress: Progress
-    """Callback that shows the progress of a stage of the command."""
+    """Callback to which the command reports the progress of a stage."""
 
 
 def _best_strategy(own_options: Options) -> Strategy:
@@ -181,8 +182,7 @@ def check_configured(name: str, servers: Collection[str]) -> None:
 
 def open_store(own_options: Options) -> closing[Store]:
     """Return the user's store, which is closed at the end of the block. The file is created by the
-    first
-    write.
+    first write.
 
     Raises:
         ConfigError: If the address of the store is invalid.
@@ -344,8 +344,7 @@ def show_progress(clock: Clock = time.monotonic) -> Iterator[Progress]:
     """Show one progress bar per stage while the block runs; yield the callback for progress.
 
     If standard error is not a terminal, print a line when a stage begins and a line with its
-    progress
-    every ten seconds.
+    progress every ten seconds.
 
     Args:
         clock: Monotonic clock in seconds, used to estimate the remaining time.

@@ -26,7 +26,7 @@ _PREFIX = "GATEWAY_"
 _OTHER_VARIABLES = frozenset({"GATEWAY_CACHE_DIR"})
 """Variables that are not options, although their names begin like options of a section."""
 _SHORT_KEYS: Mapping[str, str] = {"usage": "usage.record", "on_change": "upstream.on_change"}
-"""Full keys of options, keyed by their short key."""
+"""Full keys of options that also have a short key, keyed by short key."""
 _TRUST_KEYS = frozenset((
     "upstream.on_change", "upstream.on_suspicion", "chat.confirm", "installation", "public_url",
     "programs.destructive", "programs.wrapper", "audit.record", "audit.on_failure",
@@ -38,12 +38,12 @@ could weaken them."""
 _SECRET_KEYS = frozenset({"store", "host_key"})
 """Options whose value in the file must be a reference, because they may contain a secret."""
 _OWN_TABLES = frozenset({"catalog.kinds", "catalog.rules", "policies"})
-"""Options that have a table of their own in the file."""
+"""Options that are set in a table of their own in the file, not under ``options``."""
 
 
 @cache
 def option_table() -> Mapping[str, Any]:
-    """Return the annotated types of all options that can be set without Python, by key."""
+    """Return the annotated types of all options that can be set without Python, keyed by option."""
     sections = {"": Options, "provision": ProvisionOptions}
     table: dict[str, Any] = {}
     while sections:
@@ -57,7 +57,7 @@ def option_table() -> Mapping[str, Any]:
 
 
 def read_settings(table: object) -> Mapping[str, object]:
-    """Return the options that the user set, by key.
+    """Return the options that the user set, keyed by option.
 
     Args:
         table: Member ``options`` of the configuration: objects keyed by section.
@@ -107,7 +107,9 @@ def mistyped_variables() -> Iterator[str]:
 
 
 def _read_setting(where: str, key: str, raw: object, is_text: bool) -> tuple[str, object]:
-    """Return the full key of an option, and its value."""
+    """Return the full key of the option *key*, and *raw* as the value of that option. *where* names
+    the place of the setting in messages.
+    """
     key, types = _SHORT_KEYS.get(key, key), option_table()
     if key in _OWN_TABLES or (key == "plugins" and not is_text):
         table = key.rpartition(".")[2]

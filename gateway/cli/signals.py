@@ -67,7 +67,7 @@ def _stamp(file: Path) -> tuple[int, ...]:
 
 
 class Shutdown:
-    """Callbacks of a shutdown, and whether it has begun."""
+    """State of a shutdown: its callbacks, and whether it has begun."""
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s
@@ -102,8 +102,7 @@ def graceful_shutdown(limit_s: float = LIMIT_S) -> Iterator[Shutdown]:
     """Run the shutdown's callback and exit when SIGTERM arrives during the block.
 
     A shutdown that the server has begun itself continues. After *limit_s*, or at a second signal,
-    the
-    process is ended.
+    the process is ended.
     """
     shutdown = Shutdown(limit_s)
 

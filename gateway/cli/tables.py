@@ -30,7 +30,7 @@ _STYLES: Mapping[str, str] = {
     **dict.fromkeys(("warn", "ask"), _UNSURE),
     **dict.fromkeys(("fail", "refuse", "no"), _BAD),
 }
-"""Colours of cells, keyed by text."""
+"""Colours of table cells, keyed by the text of the cell."""
 
 
 def printable(text: str) -> str:
@@ -72,7 +72,7 @@ def to_json(value: object) -> str:
 
 
 class _WordTable(Table):
-    """A table that breaks words only if they do not fit otherwise."""
+    """A table that breaks a word into two lines only if the terminal is too narrow for the word."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         widths = [column.min_width or 0 for column in self.columns]

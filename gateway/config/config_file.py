@@ -1,4 +1,4 @@
-"""Edits of ``mcp.json`` and of other clients' files that change one member and keep all other
+"""Edits of ``mcp.json`` and of other clients' files. An edit changes one member and keeps all other
 bytes.
 
 A file is replaced as a whole, and never if it changed since it was read.
@@ -25,20 +25,20 @@ class ConfigEdit:
 
     path: Path
     member: tuple[str, str]
-    """Key of the table of servers, and name of the server."""
+    """Key of the table of servers in the file, and name of the added server."""
     before: str | None
-    """Text before the edit; None if the file did not exist."""
+    """Text of the file before the edit; None if the file did not exist."""
     after: str
 
 
 def read_text(path: Path, *, missing: str = "", max_bytes: int | None = None) -> str:
-    """Return the text of a file. If the file does not exist, return "" or raise an error with
-    *missing*.
+    """Return the text of the file *path*.
 
     Args:
         path: The file.
-        missing: Error message for a missing file; "" means that a missing file is not an error.
-        max_bytes: Maximum length; None is unlimited.
+        missing: Message of the error that is raised if the file does not exist. If "", return ""
+            for a missing file.
+        max_bytes: Maximum length of the file in bytes; None is unlimited.
 
     Raises:
         ConfigError: If the file is unreadable, too long, or missing.
@@ -60,7 +60,7 @@ def read_text(path: Path, *, missing: str = "", max_bytes: int | None = None) ->
 
 
 def write_text(path: Path, text: str, *, expected: str, backup: Path | None = None) -> Path | None:
-    """Replace the text of a file in one step. Return the path of the backup, if one was made.
+    """Replace the text of a file in one step. Return the path of the backup; None if none was made.
 
     Links are followed, and the file keeps its permissions. Missing folders are created.
 
@@ -71,7 +71,7 @@ def write_text(path: Path, text: str, *, expected: str, backup: Path | None = No
         backup: Path for a copy of the old content (`backup_path`); None makes no copy.
 
     Raises:
-        ConfigError: If the file has changed since then, or cannot be written.
+        ConfigError: If the file no longer has the *expected* text, or cannot be written.
     """
     path = path.resolve()
     if read_text(path) != expected:
@@ -89,10 +89,11 @@ def write_text(path: Path, text: str, *, expected: str, backup: Path | None = No
 
 
 def server_table(text: str, *, where: str) -> tuple[str, Mapping[str, object]]:
-    """Return the key of the table of servers in an ``mcp.json``, and the table, which may be empty.
+    """Return the key of the table of servers in the ``mcp.json`` *text*, and the table, which may
+    be empty.
 
     Raises:
-        ConfigError: If *text* is not an ``mcp.json``; the message names the file *where*.
+        ConfigError: If *text* is not an ``mcp.json``. The message calls the file *where*.
     """
     document = parse_object(text, where=where)
     key = "servers" if "servers" in document and "mcpServers" not in document else "mcpServers"
@@ -100,12 +101,15 @@ def server_table(text: str, *, where: str) -> tuple[str, Mapping[str, object]]:
 
 
 def set_server(text: str, name: str, entry: Mapping[str, object], *, where: str) -> str:
-    """Return the text of an ``mcp.json`` with *entry* as the server *name*."""
+    """Return the ``mcp.json`` *text* with *entry* as the server *name*. Errors call the file
+    *where*.
+    """
     return with_member(text, (server_table(text, where=where)[0], name), dict(entry), where=where)
 
 
 def server_names(path: Path) -> frozenset[str]:
-    """Return the names of all servers in a file, including disabled and virtual ones.
+    """Return the names of all servers in a file, including disabled and virtual ones; empty if the
+    file does not exist.
 
     Raises:
         ConfigError: If the file exists and cannot be read.
@@ -116,7 +120,8 @@ def server_names(path: Path) -> frozenset[str]:
 
 
 def add_server(path: Path, name: str, entry: Mapping[str, object]) -> ConfigEdit:
-    """Add the server *name* to a file, which is created if it does not exist.
+    """Add the server *name* to a file, which is created if it does not exist. Return the edit, for
+    `undo_edit`.
 
     Raises:
         ConfigError: If the file cannot be read or written, or already has a server of this name.
@@ -125,7 +130,7 @@ def add_server(path: Path, name: str, entry: Mapping[str, object]) -> ConfigEdit
     existed = path.exists()
     key, table = server_table(before, where=str(path))
     if name in table:
-        raise ConfigError(f"{str(path)!r} has a server {name!r} already")
+        raise ConfigError(f"{str(path)!r} already has a server {name!r}: choose another name")
     after = set_server(before, name, entry, where=str(path))
     write_text(path, after, expected=before)
     return ConfigEdit(
@@ -134,7 +139,7 @@ def add_server(path: Path, name: str, entry: Mapping[str, object]) -> ConfigEdit
 
 
 def undo_edit(edit: ConfigEdit) -> None:
-    """Undo an edit, but keep later changes of the file.
+    """Undo *edit*, but keep later changes of the file by others.
 
     Raises:
         ConfigError: If the file cannot be read or written.

@@ -1,8 +1,8 @@
 """Parser and editor for JSON with comments and trailing commas. Pure.
 
 * An edit sets or removes one member; all other bytes stay, including comments.
-* Duplicate names in one object are refused, because JSON does not define which one counts. People
-  and programs might read two different servers under one name.
+* An object with two members of the same name is refused, because JSON does not define which one
+  counts. A person and a program might read two different servers under one name.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _UNIT = re.compile(r"\n([ \t]+)\S")
 
 
 def parse(text: str, *, where: str) -> object:
-    """Parse *text*.
+    """Return the value of *text*.
 
     Args:
         text: JSON, or JSON5 if it is not valid JSON.
-        where: The file, for messages.
+        where: Name of the file in errors.
 
     Raises:
-        ConfigError: If *text* is neither, with line and column; or if an object has a duplicate
-            name.
+        ConfigError: If *text* is neither, with line and column; or if an object has two members of
+            the same name.
     """
 
     def unique_members(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
@@ -67,14 +67,14 @@ def parse(text: str, *, where: str) -> object:
 
 
 def parse_object(text: str, *, where: str) -> dict[str, Any]:
-    """Parse *text* as an object. Blank text is an empty object.
+    """Return the value of *text*, which must be an object. Blank text is an empty object.
 
     Raises:
         ConfigError: As for `parse`, or if *text* is another value.
     """
     whole = parse(text, where=where) if text.strip() else {}
     if not isinstance(whole, dict):
-        raise ConfigError(f"{where!r} holds no JSON object")
+        raise ConfigError(f"{where!r} does not contain a JSON object")
     return whole
 
 
@@ -85,14 +85,14 @@ class _Member:
     value: int
     end: int
     comma: int
-    """Position of the comma after the member; -1 if there is none."""
+    """Position of the comma after the member in the text; -1 if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Object:
     start: int
     end: int
-    """Position after the closing brace."""
+    """Position in the text after the object's closing brace."""
     members: Sequence[_Member]
 
     def member(self, key: str) -> _Member | None:
@@ -104,9 +104,9 @@ def with_member(text: str, path: Sequence[str], value: object, *, where: str) ->
 
     Args:
         text: A JSON object, possibly with comments; blank text is an empty object.
-        path: Keys, at least one.
+        path: Keys of the member, the outermost first; at least one.
         value: A value that `json.dumps` can write.
-        where: The file, for messages.
+        where: Name of the file in errors.
 
     Raises:
         ConfigError: If *text* is not a JSON object, or cannot be edited safely.
@@ -131,7 +131,8 @@ def with_member(text: str, path: Sequence[str], value: object, *, where: str) ->
 
 
 def without_member(text: str, path: Sequence[str], *, where: str) -> str:
-    """Return *text* without the member at *path*, or unchanged if there is none.
+    """Return *text* without the member at *path* (keys, the outermost first). If there is no such
+    member, return *text* unchanged.
 
     Raises:
         ConfigError: If *text* is not a JSON object, or cannot be edited safely.
@@ -148,7 +149,7 @@ def without_member(text: str, path: Sequence[str], *, where: str) -> str:
     head = text[:start]
     if member is container.members[-1] and len(container.members) > 1 and member.comma < 0:
         comma = container.members[-2].comma
-        # On one line, also remove the space after the comma.
+        # If the members are on one line, also remove the space after the comma.
         head = text[:comma] + text[start if start == member.start else comma + 1 : start]
     return _verify_edit(head + text[end:], expected, where)
 
@@ -164,7 +165,9 @@ def _verify_edit(text: str, expected: object, where: str) -> str:
 
 
 def _find_container(text: str, path: Sequence[str]) -> tuple[_Object, Sequence[str]]:
-    """Return the deepest existing object on *path*, and the remaining keys."""
+    """Return the deepest object on *path* that exists in *text*, and the keys of *path* below
+    it.
+    """
     container = _read_object(text, 0)
     for depth, key in enumerate(path[:-1]):
         member = container.member(key)
@@ -175,8 +178,8 @@ def _find_container(text: str, path: Sequence[str]) -> tuple[_Object, Sequence[s
 
 
 def _read_object(text: str, at: int) -> _Object:
-    """Parse the positions of the members of the first object from *at* on; values are not
-    parsed.
+    """Return the positions of the members of the first object in *text* from position *at* on. The
+    values of the members are not parsed.
     """
     tokens = [token for token in _TOKEN.finditer(text, at) if token.lastgroup != "skip"]
     members: list[_Member] = []
@@ -237,8 +240,8 @@ def _unit(text: str) -> str:
 
 
 def _span_of(text: str, member: _Member) -> tuple[int, int]:
-    """Return the span of *member* in the text: its whole lines, if other members do not share
-    them.
+    """Return start and end of *member* in *text*. If the member does not share its lines with
+    others, they are whole lines.
     """
     end = member.end if member.comma < 0 else member.comma + 1
     line = text.rfind("\n", 0, member.start) + 1

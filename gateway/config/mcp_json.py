@@ -2,13 +2,13 @@
 
 * The table of servers is ``mcpServers`` or, as in VS Code, ``servers``.
 * ``${VAR}``, ``env:VAR``, ``${env:VAR}`` and ``${VAR:-default}`` refer to the environment,
-  ``keyring:SERVICE/NAME`` to the keyring. A reference that has no value and no default makes its
-  server unusable, but not the file.
+  ``keyring:SERVICE/NAME`` to the keyring. If a reference has neither a value nor a default, its
+  server is unusable, but not the file.
 * An invalid server does not affect the others. An unknown key is a warning.
-* The gateway's own keys of a server are ``tools``, ``resources`` and ``prompts`` (what is shown),
-  ``trusted`` (whether the host trusts its definitions), ``status``, ``enabled``, ``tags`` and
-  ``scopes`` (who may find it). Its own tables are ``virtualServers``, ``rules``, ``policies``,
-  ``kinds``, ``normalizer``, ``plugins`` and ``options``.
+* The gateway's own keys of a server are ``tools``, ``resources`` and ``prompts`` (the ones to
+  show), ``trusted`` (whether the host trusts the server's definitions), ``status``, ``enabled``,
+  ``tags`` and ``scopes`` (the scopes that a caller needs). Its own tables are ``virtualServers``,
+  ``rules``, ``policies``, ``kinds``, ``normalizer``, ``plugins`` and ``options``.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ def parse_manifest(
     """Read the parsed JSON of an ``mcp.json``.
 
     Args:
-        document: The JSON.
-        where: The file, for messages.
+        document: The parsed JSON.
+        where: Name of the file in errors and warnings.
         folder: Value of ``${workspaceFolder}``; None is the current folder.
 
     Raises:
@@ -145,7 +145,7 @@ def parse_manifest(
 
 
 class _Reader:
-    """Collects the servers of a file. A fault of one entry becomes a warning."""
+    """Reads the servers of a file. A fault of one server becomes a warning."""
 
     def __init__(self, where: str, folder: Path) -> None:
         self._where = where
@@ -173,7 +173,9 @@ class _Reader:
                 self.unusable.append(name)
 
     def by_own_name(self, table: Mapping[str, object]) -> dict[str, object]:
-        """Return *table*, keyed by valid server names; other clients allow any text as a name."""
+        """Return *table* keyed by valid server names. Other clients allow any text as name, so it
+        is converted.
+        """
         entries: dict[str, object] = {}
         for name, entry in table.items():
             server_name = to_server_name(name)
@@ -196,7 +198,7 @@ class _Reader:
         server: StdioEntry | HttpEntry = read_value(model_of(where, entry), entry, where=where)
         self.warn(f"{where}: unknown key {key!r} is ignored" for key in server.model_extra or ())
         self.warn(
-            f"{where}: {key!r} stands in the file as plain text: "
+            f"{where}: {key!r} is in the file as plain text: "
             "write ${NAME}, env:NAME or keyring:SERVICE/NAME instead"
             for key in literal_secrets(server.settings())
         )
@@ -226,12 +228,15 @@ class _Reader:
     def read_virtual_server(self, name: str, entry: object) -> None:
         where = f"virtual server {name!r}"
         if name in self.servers:
-            raise ConfigError(f"{where} has the name of a server: rename it")
+            raise ConfigError(f"{where} has the same name as a server: rename one of them")
         table: _VirtualServer = read_value(_VirtualServer, entry, where=where)
         if table.disabled is True:
             return
         if not (table.tools or table.resources or table.prompts):
-            raise ConfigError(f"{where} needs 'tools': an object of names and server/tool")
+            raise ConfigError(
+                f"{where} needs 'tools', 'resources' or 'prompts': an object like "
+                '{"new_name": "server/tool"}'
+            )
         self.access[name] = table.access
         self.virtual[name] = VirtualServer(
             name=name,
@@ -250,8 +255,8 @@ def _read_aliases(table: Mapping[str, _Alias]) -> dict[str, Alias]:
 
 
 def _read_kinds(raw: object) -> Mapping[str, CustomKind]:
-    """Read, for example, ``{"dataset": {"searchable": ["topic", "owner.team"], "maxEntries":
-    500}}``.
+    """Read the table ``kinds``, for example ``{"dataset": {"searchable": ["topic", "owner.team"],
+    "maxEntries": 500}}``.
     """
     kinds: Mapping[str, _Kind] = read_value(dict[str, _Kind], raw, where="'kinds'")
     for name, kind in kinds.items():
@@ -271,16 +276,16 @@ def _read_kinds(raw: object) -> Mapping[str, CustomKind]:
 
 
 def _read_rules(raw: object) -> Mapping[str, Access]:
-    """Read, for example, ``{"*/delete_*": {"scopes": ["admin"]}}``. A fault invalidates the whole
-    file, so that no rule is ignored.
+    """Read the table ``rules``, for example ``{"*/delete_*": {"scopes": ["admin"]}}``. One fault
+    makes the whole file invalid, so that no rule is ignored.
     """
     rules: Mapping[str, Rule] = read_value(dict[str, Rule], raw, where="'rules'")
     return {pattern: rule.access for pattern, rule in rules.items()}
 
 
 def _read_plugins(raw: object) -> tuple[str, ...] | None:
-    """Read ``["local"]`` or ``"none"``. A fault invalidates the whole file, because plugins may
-    restrict calls.
+    """Read the key ``plugins``: names as in ``["local"]``, or ``"none"``. A fault makes the whole
+    file invalid, because plugins may restrict calls.
     """
     try:
         names: tuple[str, ...] | None = read_option(
@@ -292,8 +297,8 @@ def _read_plugins(raw: object) -> tuple[str, ...] | None:
 
 
 def _read_policies(raw: object) -> Iterator[AccessPolicy]:
-    """Read, for example, ``[{"action": "deny", "tools": ["*/delete_*"]}]``. A fault invalidates the
-    whole file, so that no policy is ignored.
+    """Read the list ``policies``, for example ``[{"action": "deny", "tools": ["*/delete_*"]}]``.
+    One fault makes the whole file invalid, so that no policy is ignored.
     """
     if not isinstance(raw, list):
         raise ConfigError("'policies' must be a list")

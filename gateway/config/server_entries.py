@@ -1,4 +1,4 @@
-"""Pydantic models of a server's entry in `mcp.json`."""
+"""Pydantic models of one server's entry in `mcp.json`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from gateway.types.entities import MAX_SEARCH_TEXT_CHARS
 
 
 def short_form(key: str, kind: type) -> BeforeValidator:
-    """Return a validator that accepts a bare value of *kind* as short form of ``{key: value}``."""
+    """Return a validator that replaces a value of type *kind* by ``{key: value}``, because *kind*
+    is the short form.
+    """
     return BeforeValidator(lambda raw: {key: raw} if isinstance(raw, kind) else raw)
 
 
@@ -30,7 +32,9 @@ class _ResourceRules(StrictModel):
     describe: dict[str, str] = Field(default_factory=dict)
 
     def transforms(self, kind: Kind) -> Iterator[Transform]:
-        """Yield the transforms for these rules, in the order in which they apply."""
+        """Yield the transforms that these rules describe for entities of *kind*, in the order in
+        which they apply.
+        """
         if self.allow is not None or self.deny:
             allow = None if self.allow is None else tuple(self.allow)
             yield Filter(allow=allow, deny=tuple(self.deny), kind=kind)
@@ -51,7 +55,7 @@ class _Rules(_ResourceRules):
 
 
 class AccessEntry(StrictModel):
-    """Keys for the access of a server or a virtual server."""
+    """Keys of an entry that set the access of callers to a server or a virtual server."""
 
     status: Status | None = None
     enabled: bool | None = None
@@ -60,7 +64,7 @@ class AccessEntry(StrictModel):
 
     @property
     def access(self) -> Access:
-        """These keys as an `Access`."""
+        """The values of these keys as an `Access`."""
         return Access(
             status=self.status,
             enabled=self.enabled,
@@ -70,7 +74,7 @@ class AccessEntry(StrictModel):
 
 
 class Rule(AccessEntry):
-    """Access rule for all names that match a pattern."""
+    """Access rule for all names that match a pattern, as in the table ``rules``."""
 
     search_text: Annotated[str, Field(max_length=MAX_SEARCH_TEXT_CHARS)] = ""
     examples: list[str] = Field(default_factory=list)
@@ -104,7 +108,7 @@ class _Server(AccessEntry):
 
 
 class StdioEntry(_Server):
-    """Entry of a server that is a program."""
+    """Entry of a server that is a program and uses its standard input and output."""
 
     command: Text
     args: list[str] = Field(default_factory=list)
@@ -113,19 +117,20 @@ class StdioEntry(_Server):
     envFile: Text | None = None  # noqa: N815  (the name in the file)
 
     def settings(self) -> Mapping[str, object]:
-        """Return the settings that may contain secrets, keyed by name."""
+        """Return the settings that may contain secrets, keyed by setting."""
         return self.env
 
     def target(self) -> StdioServer:
-        """Return the server with references resolved."""
+        """Return the server that the entry describes, with references resolved."""
         more = read_env_file(Path(expand(self.envFile))) if self.envFile is not None else {}
         return StdioServer(
             command=expand(self.command),
             args=tuple(map(expand, self.args)),
             env={**more, **_expand_all(self.env)},
             cwd=Path(expand(self.cwd)) if self.cwd is not None else None,
-            # Values of a file of variables are not references, so the approval digest contains the
-            # values.
+            # The values in a file of variables (`envFile`) are not references, so the approval
+            # digest contains
+            # these values.
             written={**more, **self.env},
         )
 
@@ -146,7 +151,7 @@ class _OAuth(StrictModel):
     per_user: bool = False
 
     def target(self) -> OAuth:
-        """Return the settings with references resolved."""
+        """Return the OAuth settings that the entry describes, with references resolved."""
         return OAuth(**_expanded(self))
 
 
@@ -160,7 +165,7 @@ class _TokenExchange(StrictModel):
     client_secret: Text | None = None
 
     def target(self) -> TokenExchange:
-        """Return the settings with references resolved."""
+        """Return the settings of the token exchange, with references resolved."""
         return TokenExchange(**_expanded(self))
 
 
@@ -179,11 +184,11 @@ class HttpEntry(_Server):
     auth: Annotated[_Bearer | _OAuth | _TokenExchange, Field(discriminator="type")] | None = None
 
     def settings(self) -> Mapping[str, object]:
-        """Return the settings that may contain secrets, keyed by name."""
+        """Return the settings that may contain secrets, keyed by setting."""
         return {**self.headers, **dict(self.auth or ())}
 
     def target(self) -> HttpServer:
-        """Return the server with references resolved."""
+        """Return the server that the entry describes, with references resolved."""
         headers = _expand_all(self.headers)
         if isinstance(self.auth, _Bearer):
             headers["Authorization"] = f"Bearer {expand(self.auth.token)}"
@@ -210,7 +215,8 @@ _BY_KEY: Mapping[str, type[StdioEntry | HttpEntry]] = {
     "openapi": _OpenApi,
     "url": HttpEntry,
 }
-"""Models of entries without a type, keyed by the first of these keys that an entry has."""
+"""Models of entries that have no key ``type``, keyed by a key of such an entry. The first key that
+an entry has counts."""
 _TYPES: Mapping[str, type[StdioEntry | HttpEntry]] = {
     "stdio": StdioEntry,
     "http": HttpEntry,
@@ -221,7 +227,9 @@ _TYPES: Mapping[str, type[StdioEntry | HttpEntry]] = {
 
 
 def model_of(where: str, entry: object) -> type[StdioEntry | HttpEntry]:
-    """Return the model for a server's entry, chosen by its type, or else by its keys."""
+    """Return the model for a server's *entry*, chosen by the key ``type``, or else by its other
+    keys. Errors call the entry *where*.
+    """
     if not isinstance(entry, dict):
         return StdioEntry
     stated = entry.get("type")

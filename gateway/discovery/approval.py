@@ -19,29 +19,29 @@ from gateway.types import ANYONE, Caller, Entity, JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """A call that waits for the host's decision."""
+    """A call that waits for the host to approve or deny it."""
 
     entity: Entity
     arguments: JsonObject
     """A copy of the arguments; changes do not affect the call."""
     call_id: str
     caller: Caller = ANYONE
-    """The caller that the call is for."""
+    """The caller on whose behalf the model calls the tool."""
     rule: str = ""
     """Name of the policy that requires the approval; "" if the tool's hints require it."""
 
 
 Approve: TypeAlias = Callable[[Approval], bool | Awaitable[bool]]
-"""Decides whether a call is sent. Only ``True`` approves; any other value or an error denies. A
-plain function runs in its own thread and may block."""
+"""Decides whether a call is sent. Only the return value ``True`` approves the call; any other value
+or an error denies it. A plain function runs in its own thread and may block."""
 
 
 @runtime_checkable
 class Selective(Protocol):
-    """An `Approve` that decides only some calls; all others count as approved."""
+    """An `Approve` that decides about some calls only. All others are sent without asking it."""
 
     def asks(self, approval: Approval) -> bool:
-        """Return whether *approval* needs a decision. If False, the call is sent."""
+        """Return True if this object must decide about *approval*. If False, the call is sent."""
 
 
 def needs_approval(entity: Entity, confirm: Confirm, *, can_ask: bool = True) -> bool:
@@ -49,8 +49,13 @@ def needs_approval(entity: Entity, confirm: Confirm, *, can_ask: bool = True) ->
 
     Hints from a server can only add restrictions, unless the host trusts the server. In a trusted
     server, tools marked as not destructive or read-only need no approval. Any other tool counts as
-    possibly destructive, as MCP specifies. If no person can be asked, only tools marked as
-    destructive need approval, because hosts trust few servers.
+    possibly destructive, as MCP specifies.
+
+    Args:
+        entity: The tool.
+        confirm: The option `ChatOptions.confirm`.
+        can_ask: False if no person can be asked. Then only tools marked as destructive need
+            approval, because hosts trust few servers.
     """
     hints = entity.hints
     if confirm in {"never", "all"}:
@@ -72,17 +77,18 @@ async def request_approval(
     call_id: str,
     caller: Caller,
 ) -> Entity:
-    """Request the host's approval of a call, if a policy or the options require it for this tool.
+    """Request the host's approval of a call, if a policy or the options require it. Return the
+    tool.
 
-    The audit log records the request and a denial here. An approval is recorded when the call is
-    sent.
+    The audit log records the request and a denial here, and an approval if no policy required it.
+    An approval that a policy required is recorded when the call is sent.
 
     Raises:
         NotApprovedError: If the answer is not ``True``, or *approve* is None.
         InvalidRequestError: If *tool* is ambiguous.
         UnknownToolError: If the tool does not exist.
         InvalidArgumentsError: If the arguments are invalid; then the host is not asked.
-        StoreError: If the audit log cannot be written, and the options refuse calls then.
+        StoreError: If the audit log cannot be written, and the options refuse calls in this case.
     """
     call = await gateway.calls.find(tool, caller, arguments)
     entity, confirm = call.entity, gateway.options.chat.confirm

@@ -1,6 +1,6 @@
 """Answers to the model's calls of gateway tools. A mistake of the model never raises an error.
 
-* For invalid JSON, invalid arguments or a misspelt name, the answer says what is wrong. It shows
+* For invalid JSON, invalid arguments or a misspelt name, the answer explains the mistake. It shows
   the schema or similar names, so that the model can correct the call in one turn.
 * A tool can be called even if it is not in the model's tool list, now or ever.
 * Meta-tools cannot be called through `call_tool`.
@@ -51,37 +51,40 @@ class ToolCall:
     parsed: JsonObject | None = None
     """Arguments that are already parsed; if set, the text is ignored."""
     foreign: bool = False
-    """True if only the caller can answer the call, because it is not a function call."""
+    """True if the gateway cannot answer the call, because it is not a function call; the host then
+    does."""
 
     @property
     def native(self) -> bool:
-        """True for a native search of the model service, which requests tools to load."""
+        """True if the call is a native search: the model service asks which tools to load."""
         return self.name == NATIVE_SEARCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolAnswer:
-    """The answer for the model, with the details for the host."""
+    """The answer to one call: a text for the model, and details for the host."""
 
     call: ToolCall
     text: str
     """Text for the model, without invisible characters."""
     queries: tuple[str, ...] = ()
-    """Queries of a search; empty for other calls."""
+    """Queries, if the call is a search; empty for other calls."""
     search: SearchResult | None = None
     tool: str = ""
-    """Called tool, as the model named it; "" for a search."""
+    """Name of the called tool, as the model wrote it; "" for a search."""
     arguments: JsonObject | None = None
     result: InvokeResult | None = None
-    """Result of the call; None if the call was not sent."""
+    """Result of the tool; None if the call was not sent."""
     error: str = ""
     needed: JsonObject | None = None
-    """Client capabilities that the tool requires and its caller lacks."""
+    """Client capabilities that the tool requires and its caller lacks; None if none is lacking."""
     retry_after_s: float | None = None
-    """Time until a rate limit allows the next call, in seconds."""
+    """Time in seconds until a rate limit allows the next call; None if no limit was reached."""
 
     def __post_init__(self) -> None:
-        """Remove invisible characters, and also lone surrogates, which a request cannot contain."""
+        """Remove invisible characters from the text, and lone surrogates, which a request cannot
+        contain.
+        """
         object.__setattr__(self, "text", visible(self.text))
 
     @property
@@ -92,16 +95,16 @@ class ToolAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaCall:
-    """A call of a plugin's meta-tool."""
+    """A call of a meta-tool that a plugin added."""
 
     gateway: Gateway
     tools: ToolList
-    """Tool list of the request, including the caller."""
+    """Tool list of the model's request; it contains the caller."""
     call: ToolCall
     arguments: JsonObject
-    """Parsed arguments, without unknown keys."""
+    """Parsed arguments with corrected keys. A call with unknown keys was refused before."""
     approve: Approve | None
-    """Asks the host whether a tool may be called; None if nobody can be asked."""
+    """Asks the host whether a tool may be called; None if the host cannot be asked."""
     task: str
     """Label of the task that the call belongs to; "" if there is none."""
 
@@ -123,8 +126,9 @@ async def handle_call(
             contain schemas, because found tools do not become proxies.
         call: The call.
         approve: Asked before a possibly destructive call; see `ChatOptions.confirm`.
-        shown: Found tools whose definitions the model has seen; None is all proxies.
-        task: Label of the task, for the log of calls.
+        shown: Names of found tools whose definitions the model has seen, so that a search result
+            does not repeat them. None means all proxies.
+        task: Label of the task that the call belongs to, for the log of calls.
     """
     names = tools.names
     is_search = call.native or (call.name and call.name == names.search)
@@ -154,8 +158,8 @@ async def _handle(
     task: str,
     own: Callable[[JsonObject], Awaitable[ToolAnswer]] | None,
 ) -> ToolAnswer:
-    """Execute *call* within the span of a meta-tool. *own* answers a search, an adviser or a
-    meta-tool of a plugin; None is a call of a catalog tool.
+    """Execute *call* within the span of a meta-tool. *own* answers calls of a meta-tool other than
+    the call tool; None means that *call* is for a catalog tool.
     """
     names, caller, tool = tools.names, tools.caller, call.name
     arguments: JsonObject | None = None
@@ -204,7 +208,7 @@ async def _answer_added(
     approve: Approve | None,
     task: str,
 ) -> ToolAnswer:
-    """Call the meta-tool of a plugin."""
+    """Answer a call of a meta-tool that a plugin added."""
     meta_call = MetaCall(
         gateway=gateway, tools=tools, call=call, arguments=arguments, approve=approve, task=task
     )
@@ -221,8 +225,8 @@ async def _answer_added(
 async def _trace_refused(
     gateway: Gateway, call_id: str, tool: str, error: GatewayError, caller: Caller
 ) -> None:
-    """Trace a call that was refused before `Gateway.invoke`. Only names of visible tools are
-    recorded, because other text is the model's content.
+    """Record the span of a call that was refused before `Gateway.invoke`. A tool's name is recorded
+    only if *caller* may see the tool, because any other name is text of the model.
     """
     name, server = OTHER, ""
     with suppress(GatewayError):
@@ -235,7 +239,9 @@ async def _trace_refused(
 async def _read_arguments(
     gateway: Gateway, tools: ToolList, call: ToolCall
 ) -> tuple[JsonObject, str]:
-    """Return the arguments of *call*, and a note if keys of a meta-tool were corrected."""
+    """Return the arguments of *call*, and a note for the model about corrected keys; "" if no key
+    was corrected.
+    """
     parsed = call.parsed
     # Copy the arguments, so that the caller cannot change them between approval and call.
     original: JsonObject = (
@@ -274,7 +280,7 @@ def _parse_object(text: str) -> dict[str, object]:
 
 
 def _target(names: MetaNames, call: ToolCall, parsed: JsonObject) -> tuple[str, JsonObject]:
-    """Return the tool that *call* refers to, and its arguments."""
+    """Return the name of the tool that *call* refers to, and the arguments of this tool."""
     if call.name != names.call:
         return call.name, parsed
     tool, arguments = parsed.get("name"), parsed.get("arguments", {})
@@ -316,7 +322,9 @@ async def _search(
 
 
 def _queries_of(arguments: JsonObject) -> tuple[str, ...]:
-    """Read ``query`` (a text) and ``queries`` (a list of texts); ("",) if both are missing."""
+    """Return the texts in ``query`` (a text) and ``queries`` (a list of texts); ("",) if both are
+    missing.
+    """
     query, listed = arguments.get("query"), arguments.get("queries") or []
     if isinstance(query, list) and not listed:
         query, listed = None, query
@@ -329,9 +337,9 @@ def _queries_of(arguments: JsonObject) -> tuple[str, ...]:
 
 
 def parameters_of(snapshot: Snapshot, caller: Caller, name: str) -> JsonObject | None:
-    """Return the parameters of the tool with this exposed name.
+    """Return the JSON Schema of the parameters of the tool with this exposed name.
 
-    Return None if *caller* may not call it, or its definition is suspicious.
+    Return None if *caller* may not call the tool, or its definition is suspicious.
     """
     entity = _find(snapshot, caller, name)
     if entity is None or entity.suspicious:
@@ -352,8 +360,8 @@ async def _failure(
     arguments: JsonObject | None,
     error: GatewayError,
 ) -> ToolAnswer:
-    """Answer with *error*, and with the schema if the arguments were invalid. *arguments* is None
-    if they were not an object.
+    """Return an answer that explains *error*, with the schema if the arguments were invalid.
+    *arguments* is None if they were not a JSON object.
     """
     schema: JsonObject | None = None
     if arguments is None:

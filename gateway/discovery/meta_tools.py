@@ -1,8 +1,8 @@
-"""The meta-tools: search and call, optionally route and next, and those of plugins. Pure.
+"""The meta-tools: search and call, optionally route and next, and meta-tools of plugins. Pure.
 
 * If a host tool has the same name as a meta-tool, the meta-tool gets another name.
-* The description of the search tool contains a digest of the catalog. It changes only with the
-  catalog, because it is at the beginning of every prompt.
+* The description of the search tool contains a summary ("digest") of the catalog. It changes only
+  with the catalog, because it is at the beginning of every prompt.
 * Wrong keys in arguments of meta-tools are corrected if only one reading is possible. Models write
   ``q`` for ``query``, ``parameters`` for ``arguments``, or put the arguments of the called tool
   next to its name.
@@ -28,11 +28,11 @@ from gateway.runtime.text import estimate_tokens
 from gateway.types import Entity, JsonObject
 
 FunctionTool = dict[str, object]
-"""An entry of a request's ``tools``."""
+"""Definition of a tool, as an entry of a request's ``tools``."""
 
 _WORDS_A_SERVER = 8
 ROUTES: Mapping[str, str] = {"server": "servers", "category": "categories"}
-"""Criteria for routing, and the key of the list in the answer."""
+"""Keys of the list of groups in the route tool's answer, keyed by the grouping (``by``)."""
 _VERBS = frozenset({"get", "set", "list", "add", "create", "delete", "update", "from", "to", "and"})
 
 
@@ -41,7 +41,8 @@ class MetaTool:
     """A tool that a plugin adds to the meta-tools."""
 
     name: str
-    """Preferred name; another one is chosen if the host or the catalog has a tool of this name."""
+    """Preferred name. If the host or the catalog has a tool of this name, the meta-tool gets
+    another one."""
     description: str
     """Text for the model. The gateway replaces ``{search}`` and ``{call}`` by the names of these
     meta-tools."""
@@ -50,14 +51,15 @@ class MetaTool:
     required: tuple[str, ...] = ()
     """Names of the required parameters."""
     answer: Callable[[Any], Awaitable[Any]]
-    """Answers a `gateway.discovery.call_handler.MetaCall` with a text or a `ToolAnswer`. If it
-    raises a `GatewayError`, the error becomes the answer."""
+    """Answers a call of the tool. The argument is a `gateway.discovery.call_handler.MetaCall`, the
+    result a text or a `ToolAnswer`. If it raises a `GatewayError`, the model receives the error."""
     read_only: bool = False
-    """True if a call changes nothing."""
+    """True if a call of the tool changes nothing."""
     native: bool = True
     """True if the tool is also listed in mode ``native``."""
     order: int = 0
-    """Position among the meta-tools of all plugins; equal positions are sorted by name."""
+    """Position among the meta-tools of all plugins, lowest first; equal positions are sorted by
+    name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +76,7 @@ class MetaNames:
     """Meta-tools of plugins, keyed by name."""
 
     def __contains__(self, name: object) -> bool:
-        """Return whether *name* is a meta-tool."""
+        """Return whether *name* is the name of a meta-tool."""
         return bool(name) and name in {self.search, self.call, self.route, self.next, *self.added}
 
 
@@ -101,7 +103,7 @@ def meta_names(
     """Choose names for the meta-tools that do not collide with *host_names* or *avoid*.
 
     Args:
-        options: Preferred names.
+        options: Preferred names of the built-in meta-tools.
         host_names: Names of the host's tools.
         avoid: Names of the catalog's tools.
         added: Meta-tools of plugins.
@@ -158,7 +160,9 @@ def meta_tools(names: MetaNames, digest: str, *, stable: bool = False) -> tuple[
 
 
 def meta_parameters(names: MetaNames, name: str) -> Mapping[str, Any]:
-    """Return the JSON Schema of the meta-tool *name*; empty if *names* does not contain it."""
+    """Return the JSON Schema of the parameters of the meta-tool *name*; empty if *names* lacks
+    it.
+    """
     name = names.search if name == NATIVE_SEARCH else name
     functions = (as_object(tool["function"]) for tool in meta_tools(names, ""))
     matches = (
@@ -180,8 +184,8 @@ def _description(tool: MetaTool, names: MetaNames) -> str:
 
 
 def adviser_tools(names: MetaNames) -> tuple[FunctionTool, ...]:
-    """Return the definitions of the tools that only give advice (route, next), if they have
-    names.
+    """Return the definitions of the tools that only give advice (route, next). A tool without a
+    name in *names* is not offered, and omitted.
     """
     tools = {"type": "array", "items": {"type": "string"}, "description": "The last one last."}
     route = _function(
@@ -232,11 +236,12 @@ def _parameters(properties: JsonObject, *required: str) -> dict[str, object]:
 
 
 def catalog_digest(entities: Sequence[Entity], *, budget: int) -> str:
-    """Summarize the catalog by server, largest first, for the description of the search tool.
+    """Return a summary of the catalog for the description of the search tool. Servers are in order
+    of size, largest first.
 
     Args:
-        entities: The entities that may be found.
-        budget: Maximum estimated tokens; 0 returns "".
+        entities: The entities that the model may find.
+        budget: Maximum estimated tokens of the summary; 0 returns "".
     """
     if not entities or budget <= 0:
         return ""
@@ -261,8 +266,8 @@ def _plural(count: int, noun: str) -> str:
 
 
 def _subjects(entities: Sequence[Entity]) -> list[str]:
-    """Return the most frequent words in the names of a server's tools, without verbs. Ties are
-    sorted alphabetically.
+    """Return the most frequent words in the names of a server's tools, without verbs. Equally
+    frequent words are sorted alphabetically.
     """
     counts = Counter(
         word
@@ -274,16 +279,17 @@ def _subjects(entities: Sequence[Entity]) -> list[str]:
 
 
 _TOOL_KEY = re.compile(r"(tool|function)_?(name|id)?", re.IGNORECASE)
-"""Keys that models use for the name of the called tool."""
+"""Pattern of keys that models use for the name of the called tool."""
 _INSTEAD = {"query": "queries", "code": "resume"}
-"""Parameters that can replace the first parameter of a meta-tool."""
+"""Parameters that replace the first parameter of a meta-tool, keyed by the first parameter."""
 
 
 def correct_keys(properties: Collection[str], given: JsonObject) -> JsonObject:
-    """Rename the only unknown key with a text or list to the meta-tool's first parameter.
+    """Rename the unknown key of *given* to the meta-tool's first parameter, if this is the only
+    unknown key with a text or a list.
 
-    If *given* is a single unknown key with an object of the meta-tool's parameters, unwrap the
-    object first. An existing parameter is not overwritten.
+    If *given* is a single unknown key with an object of the meta-tool's parameters, the object
+    replaces *given* first. An existing parameter is not overwritten.
 
     Args:
         properties: Names of the meta-tool's parameters.
@@ -306,8 +312,9 @@ def correct_keys(properties: Collection[str], given: JsonObject) -> JsonObject:
 def fold_arguments(given: JsonObject, parameters: Collection[str]) -> JsonObject:
     """Move unknown keys of the call tool's arguments into the arguments of the called tool.
 
-    The unknown keys are these arguments, or a single unknown key contains all of them. *given* is
-    returned unchanged if both readings are possible, or if it already has ``arguments``.
+    Two readings are possible: the unknown keys are parameters of the called tool, or there is only
+    one unknown key, whose value contains these parameters. *given* is returned unchanged if both or
+    neither fits, or if it already has ``arguments``.
 
     Args:
         given: The arguments of the call tool.

@@ -1,6 +1,6 @@
 """Search results and advice as text for the model: compact and within a token budget.
 
-The text is the conversation's only record of found tools; `direct_names_in` parses it again.
+The text is the conversation's only record of the found tools. `direct_names_in` parses it again.
 """
 
 from __future__ import annotations
@@ -21,17 +21,19 @@ from gateway.types import Caller, JsonObject, Match, PathStep, SearchResult
 
 MAX_LINE_CHARS = 160
 _LINE_CHARS = (MAX_LINE_CHARS, 90, 40, 0)
-"""Maximum characters of a tool's description; the first value that fits the budget is used."""
+"""Possible maximum lengths of a tool's description, in characters. The first with which the result
+fits the budget is used."""
 _SIGNATURE_KEYWORDS = frozenset({"type", "properties", "required", "title", "description"})
-"""Schema keywords that a compact signature can represent."""
+"""Schema keywords that a compact form of the parameters can represent; see `_signature`."""
 _PREPARING = "Search is still preparing and finds little: search again in a moment."
 _WORDS_ALONE = "Search is still preparing: if none of these fits, search again in a moment."
 _SHOWN_BEFORE = "told before"
 _MAX_NAMES = 12
-"""Maximum number of words or servers that are named if nothing matches."""
+"""Maximum number of words or servers that the note of an empty result names."""
 _MAX_READ_CHARS = 100_000
 Schemas = Callable[[str], Mapping[str, object] | None]
-"""Returns the parameters of a tool, given its exposed name; None if they are not shown."""
+"""Returns the JSON Schema of a tool's parameters, given its exposed name; None if it is not
+shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +41,19 @@ class _Entry:
     kind: str
     match: Match
     is_direct: bool
-    """True if the tool becomes a proxy."""
+    """True if the tool becomes a proxy, which the model calls by its own name. Always True if
+    schemas are shown."""
     is_known: bool = False
-    """True if the model has seen the definition already."""
+    """True if the model has seen the tool's definition already."""
 
     @property
     def is_unexplained(self) -> bool:
-        """True if the graph added the tool without a reason."""
+        """True if the graph added the tool as related, without a path that explains it."""
         return self.kind == "related" and not self.match.evidence.path
 
     @property
     def needs_only_name(self) -> bool:
-        """True if the tool is unexplained and not a proxy."""
+        """True if only the tool's name is shown: it is unexplained and not a proxy."""
         return self.is_unexplained and not self.is_direct
 
 
@@ -64,18 +67,19 @@ def render(
 ) -> str:
     """Return *result* as JSON for the model.
 
-    The order is that of `by_kind`. Tools that the graph added without a reason are only named under
-    ``also``, once the limit of proxies is reached. Entries beyond the budget are omitted from the
-    end, but never the best match.
+    Tools are in the order of `by_kind`. Tools that the graph added without a path, and that do not
+    become proxies, are only named under ``also``. To fit the budget, descriptions are shortened
+    first; then entries are omitted from the end, but never the best match.
 
     Args:
         result: Result of a search.
-        options: The budget, and the limit of proxies.
-        hidden: Names of the host's tools, which have another meaning in this conversation.
+        options: The budget, and the maximum number of proxies per search.
+        hidden: Names of the host's tools. A found tool with such a name is listed, but does not
+            become a proxy. Ignored with *schemas*.
         shown: Names of tools whose definitions the model has seen; these are not described again.
-        schemas: Returns the parameters to show, if found tools do not become proxies. They have a
-            separate budget; the last tools lose theirs first. Tools that the graph added without a
-            reason have none.
+        schemas: Returns the parameters of a tool to show, if found tools do not become proxies.
+            Parameters have a separate budget; the last tools lose theirs first. Tools that the
+            graph added without a path are shown without parameters.
     """
     entries = _entries(result, options, hidden, shown)
     if not entries:
@@ -106,7 +110,9 @@ def _render_with_schemas(
             has_schema = not (entry.match.suspicious or entry.is_unexplained)
             parameters = _signature(schemas(row["name"])) if has_schema else None
         cost = estimate_tokens(_dump(parameters))
-        # A tool without room still lists its required arguments, and a wrong call shows the schema.
+        # If the parameters do not fit the budget, the row still lists the required arguments, and
+        # the answer
+        # to a wrong call shows the schema.
         if parameters is not None and (entry.is_known or cost <= remaining):
             row["parameters"] = parameters
             remaining -= cost
@@ -118,10 +124,11 @@ def _render_with_schemas(
 
 
 def _signature(schema: Mapping[str, object] | None) -> Mapping[str, object] | None:
-    """Return a compact form of the parameters of *schema*, keyed by name.
+    """Return a compact form of the parameters in *schema*, keyed by name; None if *schema* is None.
 
-    A parameter of a plain type becomes a text such as ``"integer: Hours to wait."``. The row lists
-    required parameters separately. A schema with other keywords is returned unchanged.
+    A parameter of a plain type becomes a text such as ``"integer: Hours to wait."``. The row of the
+    tool lists its required parameters separately. A schema with other keywords is returned
+    unchanged.
     """
     says = {key for key, value in (schema or {}).items() if not isinstance(value, bool)}
     properties = (schema or {}).get("properties")
@@ -142,7 +149,13 @@ def _parameter(schema: object) -> object:
 def direct_names(
     result: SearchResult, options: DiscoveryOptions, *, hidden: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Return the names in *result* that may become proxies, best first."""
+    """Return the names of the tools in *result* that become proxies, best first.
+
+    Args:
+        result: Result of a search.
+        options: The maximum number of proxies per search.
+        hidden: Names of the host's tools; a found tool with such a name does not become a proxy.
+    """
     entries = _entries(result, options, hidden)
     return tuple(dict.fromkeys(entry.match.name for entry in entries if entry.is_direct))
 
@@ -168,10 +181,12 @@ def _entries(
 
 
 def by_kind(result: SearchResult) -> Iterator[tuple[str, Match]]:
-    """Yield the tools of *result* with their kind, in the order in which they are shown.
+    """Yield the tools of *result* in the order in which they are shown, each after its kind:
+    ``match``, ``prerequisite``, ``related`` or ``next_step``.
 
-    Matches come first. Supplements follow: those declared by the host, then derived ones, then
-    those found only by words. Within each group the order is prerequisites, related, next steps.
+    Matches come first. The tools that the graph added follow: first those with a path of declared
+    edges only, then those with another path, then those without a path. Within each group the order
+    is prerequisites, related, next steps.
     """
     matched = {match.id for match in result.matches}
     lists = {
@@ -232,7 +247,8 @@ def _row(entry: _Entry, line_chars: int) -> dict[str, Any]:
     match = entry.match
     kind = {"kind": entry.kind} if entry.kind != "match" else {}
     if match.suspicious:
-        # Show only the facts that a call needs, without text that could be an instruction.
+        # Of a suspicious tool, show only the facts that a call needs, and no text that could be an
+        # instruction.
         required = plain(match.required)
         needs = {"needs": required} if required else {}
         return {"name": match.name, **needs, **kind, "suspicious": True, "direct": False}
@@ -251,7 +267,9 @@ def _row(entry: _Entry, line_chars: int) -> dict[str, Any]:
 
 
 def _reason(entry: _Entry, visible: str) -> str:
-    """Return the reason for the match, unless the words in *visible*, its row, show it already."""
+    """Return the reason why the tool was found, without words that are in *visible*, the tool's
+    row. Return "" if no reason is left.
+    """
     evidence = entry.match.evidence
     if evidence.path:
         step = evidence.path[0]
@@ -269,13 +287,15 @@ _dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def direct_names_in(content: str) -> tuple[str, ...]:
-    """Return the names of proxies in a result that `render` wrote; () for other text."""
+    """Return the names of the proxies in *content*, a text that `render` returned; () for other
+    text.
+    """
     return tuple(row["name"] for row in _rows(content) if row.get("direct") is not False)
 
 
 def described_names_in(content: str) -> tuple[str, ...]:
-    """Return the names of tools with parameters in a result that `render` wrote; () for other
-    text.
+    """Return the names of the tools whose parameters are shown in *content*, a text that `render`
+    returned; () for other text.
     """
     return tuple(row["name"] for row in _rows(content) if isinstance(row.get("parameters"), dict))
 
@@ -293,11 +313,12 @@ def _rows(content: str) -> list[dict[str, Any]]:
 
 _TOOLS_A_GROUP = 3
 _MAX_SUGGESTIONS = 32
-"""Maximum number of suggestions that are searched for tools with an incoming edge."""
+"""Maximum number of suggestions among which tools with an incoming edge are looked for."""
 
 
 async def route_tools(gateway: Gateway, arguments: JsonObject, caller: Caller) -> str:
-    """Search, and group the matches by server or category, in the order of their best match.
+    """Search, and return the matches as JSON, grouped by server or category, in the order of the
+    best match of each group.
 
     Raises:
         InvalidRequestError: If the query is missing, or the grouping is unknown.
@@ -331,7 +352,7 @@ async def route_tools(gateway: Gateway, arguments: JsonObject, caller: Caller) -
 
 
 async def next_tools(gateway: Gateway, arguments: JsonObject, caller: Caller) -> str:
-    """Return the tools that follow the given tools in the graph.
+    """Return the tools that follow the given tools in the graph, as JSON.
 
     Raises:
         InvalidRequestError: If no tools are given.
@@ -346,13 +367,14 @@ async def next_tools(gateway: Gateway, arguments: JsonObject, caller: Caller) ->
 
 
 async def next_steps_hint(gateway: Gateway, call_name: str, tool: str, caller: Caller) -> str:
-    """Return one line with the tools that follow *tool*; "" if turned off or if there are none.
+    """Return one line with the tools that follow *tool* in the graph. Return "" if there are none,
+    or the options turn the line off.
 
     Args:
         gateway: The gateway.
         call_name: Name of the call tool; "" if the model must search for the tools first.
         tool: The tool that was just called.
-        caller: Its caller.
+        caller: The caller of *tool*.
     """
     limit = gateway.options.discovery.next_steps
     if not limit:

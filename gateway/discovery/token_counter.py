@@ -15,32 +15,36 @@ from gateway.types import ANYONE, Caller, SearchResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelView:
-    """The view of a model on one search, in mode ``proxy`` at the start of a conversation."""
+    """Part of a model's input that one search adds, in mode ``proxy`` at the start of a
+    conversation.
+    """
 
     text: str
     """The answer of the search tool, as it is sent."""
     text_tokens: int
     """Estimated tokens of the answer."""
     tools: tuple[str, ...]
-    """Found tools that become proxies, best first."""
+    """Names of the found tools that become proxies, best first."""
     schema_tokens: int
-    """Estimated tokens of the definitions of these tools."""
+    """Estimated tokens of the definitions of the proxies in `tools`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenCounter:
-    """Estimated token counts of a model's input."""
+    """Estimated token counts of a model's input, with and without a gateway."""
 
     catalog: int
-    """Tokens of all schemas of the catalog."""
+    """Tokens of the definitions of all tools in the catalog, which are sent without a gateway."""
     fixed: int
-    """Tokens of the meta-tools."""
+    """Tokens of the definitions of the meta-tools, which are sent with every request."""
     count: Callable[[SearchResult], tuple[int, int]]
-    """Returns the tokens of a search answer, and of the schemas of its proxies."""
+    """Returns the tokens of the answer to a search, and of the definitions of its proxies."""
 
 
 async def model_view(gateway: Gateway, result: SearchResult) -> ModelView:
-    """Return the view of a model on *result*. Tools that were removed since then are omitted."""
+    """Return the part of a model's input that *result* adds. Tools that were removed since the
+    search are omitted.
+    """
     options, snapshot = gateway.options.discovery, await gateway.snapshot()
     text, direct = render(result, options), set(direct_names(result, options))
     positions = snapshot.eligibility.by_id
@@ -59,7 +63,7 @@ async def model_view(gateway: Gateway, result: SearchResult) -> ModelView:
 
 
 async def token_counter(gateway: Gateway, *, caller: Caller = ANYONE) -> TokenCounter:
-    """Create a counter for answers to *caller*, as in mode ``proxy``."""
+    """Create a counter for the catalog that *caller* may see, in mode ``proxy``."""
     listed = await ToolListBuilder(gateway).build(
         ToolListRequest(messages=(), mode="proxy", caller=caller)
     )

@@ -1,14 +1,14 @@
 """Tool list of a request to the model: the host's tools, the meta-tools, and the found tools.
 
-The mode decides how found tools reach the model:
+The mode decides how the model receives found tools:
 
     proxy   as tools, appended when they are found
     stable  as schemas in the search result; the model calls them by `call_tool`
     native  loaded by the model service from the answer to its own tool search (Responses API)
     all     a small catalog is sent as a whole, without meta-tools
 
-A tool with a suspicious definition is never listed. The model finds its name and calls it by
-`call_tool`.
+A tool with a suspicious definition is never listed. A search shows its name to the model, which
+calls it by `call_tool`.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ from gateway.runtime.text import json_tokens
 from gateway.types import ANYONE, Caller, Entity
 
 Projection = Literal["proxy", "stable", "native", "all"]
-"""Way in which found tools reach the model in one request."""
+"""Mode of one request: the way in which the model receives found tools."""
 _MAX_CALLERS = 16
-"""Number of combinations of scopes with cached tools."""
+"""Maximum number of cached `SearchableTools`, one for each snapshot version and audience."""
 _MAX_COUNTED = 100_000
-"""Number of tools with cached token counts."""
+"""Maximum number of tools whose token counts are cached."""
 _PRESELECTED_MESSAGES = 4
-"""Number of recent user messages for which tools are searched before the request."""
+"""Maximum number of recent user messages that are used as queries before the request, to find tools
+for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,24 +59,25 @@ class ToolList:
     """Names of tools whose calls the host answers."""
     proxies: tuple[str, ...] = ()
     found: tuple[str, ...] | None = None
-    """Names of the tools that the conversation has found; None if not known."""
+    """Names of the tools that the conversation has found; None if no plugin adds meta-tools."""
     mode: Projection = "proxy"
     is_empty: bool = False
     """True if the list has only the host's tools, because the catalog is empty."""
     own_tokens: int = 0
-    """Estimated tokens of the meta-tools and proxies."""
+    """Estimated tokens of the definitions of the meta-tools and proxies."""
     searchable: SearchableTools | None = None
-    """Tools that the caller may find."""
+    """The tools that the caller may find; None if the catalog is empty."""
     caller: Caller = ANYONE
     """The caller of the conversation."""
 
     @property
     def tool_names(self) -> tuple[str, ...]:
-        """All names that the model may call, in order."""
+        """Names of all tools in the list that the model may call, in order."""
         return tuple(name for tool in self.tools for name in names_of_tool(tool))
 
     def is_ours(self, name: str) -> bool:
-        """Return whether the gateway answers a call of *name*, even if the catalog lacks it.
+        """Return True if the gateway, and not the host, answers a call of *name*, even if the
+        catalog has no tool of this name.
 
         The native search is answered only in mode ``native``.
         """
@@ -94,11 +96,11 @@ class ToolListRequest:
     wire_format: WireFormat = "chat"
     model: str = ""
     required: tuple[str, ...] = ()
-    """Names of catalog tools that must be in the list."""
+    """Names of catalog tools that must be in the list, because the request requires their call."""
     recalled: tuple[str, ...] = ()
     """Names of tools that were found before the first of *messages*."""
     mode: Literal["proxy", "stable"] | None = None
-    """Mode that overrides the options."""
+    """Mode for this request; None uses the mode of the options."""
     caller: Caller = ANYONE
     """The caller of the conversation."""
 
@@ -113,11 +115,11 @@ class SearchableTools:
     """Summary of the catalog, for the description of the search tool."""
     options: DiscoveryOptions
     token_counts: Cache[int]
-    """Token count of each tool's schema, keyed by the tool's digest."""
+    """Estimated tokens of each tool's definition, keyed by the digest of the definition."""
 
     @cached_property
     def tokens(self) -> int:
-        """Estimated tokens of all schemas as they would be sent."""
+        """Estimated tokens of the definitions of all these tools, as they would be sent."""
         return sum(map(self._count, self.by_name.values()))
 
     def _count(self, entity: Entity) -> int:
@@ -128,9 +130,10 @@ class SearchableTools:
         return count
 
     def select(self, names: Collection[str], host: Collection[str] = ()) -> list[Entity]:
-        """Return the tools with these names that may become proxies.
+        """Return the tools among *names* that may become proxies.
 
-        Tools of the *host* with the same name win, and suspicious tools are excluded.
+        Excluded are suspicious tools, and tools with the same name as a tool in *host* (names of
+        the host's tools).
         """
         entities = (self.by_name.get(name) for name in names if name not in host)
         return [entity for entity in entities if entity is not None and not entity.suspicious]
@@ -186,8 +189,8 @@ class ToolListBuilder:
         )
 
     def names(self, searchable: SearchableTools, host: Collection[str] = ()) -> MetaNames:
-        """Choose names for the meta-tools that do not collide with tools of the *host* or the
-        catalog.
+        """Choose names for the meta-tools that differ from all names in *host* (the host's tools)
+        and in the catalog.
         """
         return meta_names(self._options, host, avoid=searchable.by_name, added=self._added)
 
@@ -204,7 +207,9 @@ class ToolListBuilder:
         return tuple(dict.fromkeys([*visible, *shown]))
 
     async def _preselect(self, request: ToolListRequest) -> dict[int, tuple[str, ...]]:
-        """Search for the last user messages. The cache answers repeated texts."""
+        """Search for the texts of the last user messages, if configured. Return the names of the
+        found tools, keyed by the index of the message.
+        """
         limit, wait = self._options.preselect, self._gateway.options.search.models_wait
         if not limit:
             return {}
@@ -215,7 +220,9 @@ class ToolListBuilder:
         return results
 
     async def searchable(self, caller: Caller) -> SearchableTools:
-        """Return the tools that *caller* may find; the same object until the catalog changes."""
+        """Return the tools that *caller* may find. It is the same object until the catalog
+        changes.
+        """
         snapshot = await self._gateway.snapshot()
         key = (snapshot.version, snapshot.audience(caller))
         searchable = self._searchable.peek(key)
@@ -259,7 +266,7 @@ class ToolListBuilder:
         return "native"
 
     def _room(self, request: ToolListRequest, own: Sequence[object]) -> int:
-        """Return the maximum number of proxies in the request."""
+        """Return the maximum number of proxies in the request, next to the tools in *own*."""
         count, limit = len(request.host_tools), self._options.max_tools
         if count + len(own) > limit:
             raise InvalidRequestError(
@@ -269,8 +276,8 @@ class ToolListBuilder:
         return limit - count - len(own)
 
     def disable_native(self, model: str) -> bool:
-        """Remember that the service refuses native search for *model*. Return False if known
-        already.
+        """Remember that the model service refuses native search for *model*. Return False if this
+        was known already.
         """
         if self._options.mode != "auto" or model in self._without_native:
             return False
@@ -279,7 +286,9 @@ class ToolListBuilder:
 
 
 def loaded_tools(tools: ToolList, names: Sequence[str]) -> list[Mapping[str, object]]:
-    """Return tools in the form that the Responses API loads, with one line of description each."""
+    """Return the definitions of the tools *names* in the form that the Responses API loads, each
+    with one line of description.
+    """
     searchable = tools.searchable
     if searchable is None:
         return []

@@ -1,10 +1,10 @@
-"""Choice of the proxies for the next request, and their definitions. Pure.
+"""Choice of the proxies for the next request, and the definitions of proxies. Pure.
 
 * The choice is derived from the messages, so nothing is stored.
 * Only answers to calls of the search tool count. Text of other tools that looks like a search
   result is ignored.
 * New proxies are appended and keep their position, so that the prompt's prefix stays cacheable.
-  Only at the limit, the tool that was found or called least recently is removed.
+  Only if there are too many proxies, the tool that was found or called least recently is removed.
 * Definitions contain the real schema of the tool.
 """
 
@@ -23,9 +23,9 @@ from gateway.types import Entity, JsonObject
 _HIDDEN_KEYWORDS = frozenset({"$schema", "$id"})
 _CHOICES = ("allOf", "anyOf", "oneOf")
 _FORBIDDEN_AT_TOP = frozenset({*_CHOICES, "enum", "not"})
-"""Keywords that model services refuse at the top of a schema."""
+"""JSON Schema keywords that model services refuse at the top of a tool's schema."""
 _NOT_STRICT = frozenset({"allOf", "oneOf", "not", "if", "then", "else", "patternProperties"})
-"""Keywords that strict schemas must not contain."""
+"""JSON Schema keywords that a schema with ``strict`` must not contain."""
 
 
 def proxy(entity: Entity, options: DiscoveryOptions, *, brief: bool = False) -> FunctionTool:
@@ -48,12 +48,13 @@ def description_of(entity: Entity) -> str:
 
 
 def to_parameters(schema: JsonObject) -> dict[str, object]:
-    """Convert a tool's input schema to a form that model services accept: an object without a
-    dialect.
+    """Convert a tool's input schema to a form that model services accept: an object without
+    ``$schema`` and ``$id``.
 
-    Local references are kept. References to other documents, or to missing parts, are removed,
-    because services refuse them. Choices at the top are replaced by their properties, all optional.
-    Calls are checked against the original schema.
+    At the top, ``allOf``, ``anyOf`` and ``oneOf`` are replaced by the properties of their branches,
+    without the branches' ``required``; ``enum`` and ``not`` are removed. References within the
+    schema are kept. References to other documents, or to missing parts, are removed, because
+    services refuse them. Calls are checked against the original schema.
     """
 
     def without_dangling_reference(part: JsonObject) -> JsonObject:
@@ -83,9 +84,9 @@ def _properties_of_choices(schema: JsonObject) -> dict[str, object]:
 
 
 def fits_strict(schema: JsonObject) -> bool:
-    """Return whether *schema* satisfies the rules of strict schemas.
+    """Return whether *schema* satisfies the rules of services for ``strict``.
 
-    At any depth, objects must be closed and all properties required.
+    At any depth, objects must forbid additional properties and require all of their own.
     """
     parts: list[JsonObject] = []
 
@@ -109,7 +110,8 @@ def _is_strict(part: JsonObject) -> bool:
 
 Message = Mapping[str, object]
 _Use = tuple[tuple[str, ...], bool]
-"""Names of tools, best first; True if from a search, False if only called."""
+"""One use of tools in a conversation: names of tools, best first, and True if a search found them,
+False if the model called them."""
 
 
 def visible_proxies(
@@ -130,8 +132,8 @@ def visible_proxies(
     """
     visible: dict[str, None] = {}
     last_used: dict[str, tuple[int, int]] = {}
-    """Time of the last use; a larger value is later. Within one search, the best match is the
-    latest."""
+    """Time of each tool's last use; a larger value is later. Within one search, the best match
+    counts as the latest."""
     for moment, (tools, is_search) in enumerate(_uses(messages, names, found or {})):
         best = tuple(dict.fromkeys(tools))[: max(cap, 0)]
         last_used.update((name, (moment, -rank)) for rank, name in enumerate(best))
@@ -143,7 +145,9 @@ def visible_proxies(
 
 
 def described_tools(messages: Sequence[Message], names: MetaNames) -> frozenset[str]:
-    """Return the names of tools whose parameters a search result in this conversation has shown."""
+    """Return the names of the tools whose parameters are shown in a search result of this
+    conversation.
+    """
     contents = (content for _, content in _search_results(messages, names))
     return frozenset(name for content in contents for name in described_names_in(content))
 
@@ -176,12 +180,14 @@ def _uses(
 
 
 def _search_results(messages: Sequence[Message], names: MetaNames) -> Iterator[tuple[int, str]]:
-    """Yield index and text of each answer to a call of the search tool in the preceding turn."""
+    """Yield index and text of each message that answers a call of the search tool in the turn
+    before it.
+    """
     open_searches: set[str] = set()
     for index, message in enumerate(messages):
         if message.get("role") == "assistant":
             calls = list(_calls(message))
-            # Ignore ids that a call of another tool also uses.
+            # Ignore ids that a call of another tool also has.
             others = {call_id for call_id, name, _ in calls if name != names.search}
             open_searches = {call_id for call_id, _, _ in calls} - others
         elif message.get("role") == "tool":

@@ -15,7 +15,7 @@ from gateway.types import InvokeResult
 
 WireFormat = Literal["chat", "responses"]
 NATIVE_SEARCH = "<tool_search>"
-"""Placeholder for the native tool search in place of a function name; no function can have this
+"""Stands for the native tool search where a function name is expected; no function can have this
 name."""
 
 
@@ -25,13 +25,15 @@ def to_wire(tool: Mapping[str, object], wire_format: WireFormat) -> Mapping[str,
 
 
 def unwrap(entry: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the content of *entry*, which Chat Completions nests under the name of its type."""
+    """Return the content of *entry*. Chat Completions nests it under the key that is the entry's
+    type.
+    """
     inner = entry.get(str(entry.get("type")))
     return inner if isinstance(inner, Mapping) else entry
 
 
 def names_of_tool(tool: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the names that an entry of a request's ``tools`` lets the model call."""
+    """Return the names by which a model can call *tool*, an entry of a request's ``tools``."""
     if tool.get("type") == "namespace":
         members = tool.get("tools")
         return tuple(
@@ -57,7 +59,7 @@ def messages_of(items: object) -> list[Mapping[str, object]]:
 
 def _merge_items(items: Sequence[object]) -> Iterator[Mapping[str, object]]:
     pending: dict[str, object] = {}
-    """The assistant message that may still get calls."""
+    """The last assistant message, to which the next call is added if no other item comes first."""
     for item in items:
         if not isinstance(item, Mapping) or item.get("type") == "reasoning":
             continue
@@ -114,7 +116,9 @@ def result_text(result: InvokeResult) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """Cut *text* to *limit* characters, and append the number of omitted characters."""
+    """Return *text*, cut to *limit* characters if it is longer, with a note of the number of
+    omitted characters.
+    """
     if len(text) <= limit:
         return text
     return f"{text[:limit]}\n[cut: {len(text) - limit} of {len(text)} characters left out]"

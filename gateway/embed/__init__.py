@@ -1,4 +1,4 @@
-"""Embedders: protocol, cache of vectors, and OpenAI client."""
+"""Embedders: protocol, vector caches, and a client for OpenAI's API."""
 
 from gateway.embed.cache import BLANK as BLANK
 from gateway.embed.cache import Embed as Embed

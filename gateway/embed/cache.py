@@ -1,7 +1,8 @@
 """Requests to an embedder, and a cache for the vectors of queries.
 
 * Vectors of documents are in a store. See `gateway.embed.documents`.
-* Equal queries at the same time cause one request, even if the first caller is cancelled.
+* Equal requests at the same time are sent to the embedder once, even if the first caller is
+  cancelled.
 """
 
 from __future__ import annotations
@@ -27,17 +28,22 @@ BLANK = "-"
 
 
 def fit_text(text: str, limits: EmbeddingLimits) -> str:
-    """Return *text* in a form for any embedder.
+    """Return *text* in a form that any embedding service accepts.
 
-    Lone surrogates and NUL are replaced, and a blank text becomes `BLANK`. The end of a long text
-    is cut, because names and purposes come first.
+    Lone surrogates and NUL are replaced, and a blank text becomes `BLANK`. The end of a text that
+    is
+    too long is cut, because names and purposes come first.
     """
     clipped = text[: limits.max_chars].encode("utf-8", "replace").decode().replace("\x00", " ")
     return clipped if clipped.strip() else BLANK
 
 
 def split_into_batches(texts: Sequence[str], limits: EmbeddingLimits) -> Iterator[range]:
-    """Yield consecutive ranges of positions of *texts*, each within the *limits*."""
+    """Split *texts* into batches within the *limits* of a request.
+
+    Yields:
+        Positions of the texts of each batch, as consecutive ranges.
+    """
     start, size = 0, 0
     for position, text in enumerate(texts):
         full = position - start >= limits.max_texts or size + len(text) > limits.max_request_chars
@@ -57,10 +63,10 @@ async def request_vectors(
     telemetry: Telemetry,
     dimensions: int | None = None,
 ) -> Embedded:
-    """Embed *texts* in one request and return unit rows.
+    """Embed *texts* in one request; return vectors of length 1, one row per text.
 
     Args:
-        embedder: The embedder.
+        embedder: Embedder that receives the request.
         texts: At most ``limits.max_texts`` texts. Each is cut to ``limits.max_chars``.
         role: Role of all texts: documents or a query.
         telemetry: Records the span, the duration and the tokens.
@@ -87,21 +93,21 @@ async def request_vectors(
 
 
 class MemoryVectorStore:
-    """A `VectorStore` in memory."""
+    """A `VectorStore` in memory. Its vectors are lost at the end of the process."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, str], Vector] = {}
 
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
-        """Return the stored vectors of *keys*, keyed by text key."""
+        """Return the stored vectors of the documents with these *keys*, keyed by text key."""
         return {key: self._rows[model_id, key] for key in keys if (model_id, key) in self._rows}
 
     def put(self, model_id: str, vectors: Mapping[str, Vector]) -> None:
-        """Store *vectors*, keyed by text key."""
+        """Store *vectors* of documents, keyed by text key."""
         self._rows.update({(model_id, key): row.copy() for key, row in vectors.items()})
 
     def close(self) -> None:
-        """Do nothing, because no file is open."""
+        """Do nothing, because the store has no file to close."""
 
 
 def text_key(text: str) -> str:
@@ -111,39 +117,42 @@ def text_key(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryEmbeddings:
-    """The vectors of a search's texts, and their cost."""
+    """Vectors of the query texts of one search, and the cost of computing them."""
 
     vectors: Matrix
-    """Unit vectors in the order of the texts. Shape: (texts, dimensions)."""
+    """Vectors of length 1 in the order of the query texts. Shape: (texts, dimensions)."""
     embedded: int = 0
-    """Number of texts sent to the embedder, by this search or by an equal one."""
+    """Number of texts sent to the embedder, by this search or by an equal one at the same time."""
     tokens: int = 0
 
 
 Embed: TypeAlias = Callable[[Sequence[str], int | None], Awaitable[QueryEmbeddings]]
-"""Function from query texts and the length of the index's vectors to unit vectors."""
+"""Function that embeds queries. Its arguments are the texts and the required length of the vectors
+(None if the index has no vectors)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryEmbedder:
-    """Embeds queries through a cache."""
+    """Embeds queries, and caches their vectors."""
 
     embedder: Embedder
-    """Embedder of texts that are not in the cache."""
+    """Embedder for queries that are not in the cache."""
     cache: Cache[Vector]
-    """Vectors, keyed by model and text."""
+    """Cached vectors of queries, keyed by model and text."""
     share: Share[QueryEmbeddings]
-    """Joins equal requests that run at the same time."""
+    """Joins equal requests that run at the same time into one."""
     telemetry: Telemetry
     timeout_s: float | None = None
-    """Maximum time of a request, in seconds; None sets no limit."""
+    """Maximum time of a request to the embedder, in seconds; None sets no limit."""
 
     async def __call__(self, texts: Sequence[str], dimensions: int | None) -> QueryEmbeddings:
-        """Return a unit vector for each text.
+        """Return a vector of length 1 for each text.
 
         Args:
             texts: One or more texts.
-            dimensions: Length of the index's vectors. Vectors of another length raise an error.
+            dimensions: Length of the index's vectors; None if unknown. An answer with another
+                length
+                raises an error.
 
         Raises:
             GatewayError: If the embedder is skipped because it does not respond.
@@ -167,16 +176,17 @@ class QueryEmbedder:
         dimensions: int | None,
         read: Callable[[Hashable], Vector | None],
     ) -> dict[str, Vector]:
-        """Return the cached rows of *texts* that have the length *dimensions*.
+        """Return the cached vectors of *texts* that have the length *dimensions*, keyed by text.
 
-        Another length means that the model behind the name has changed.
+        A vector of another length comes from an earlier model of the same name.
+        *read* returns the cached vector of a cache key, or None.
         """
         keyed = {text: (self.embedder.info.model_id, text) for text in texts}
         rows = {text: row for text, key in keyed.items() if (row := read(key)) is not None}
         return {text: row for text, row in rows.items() if dimensions in (None, row.shape[0])}
 
     async def _embed(self, texts: tuple[str, ...], dimensions: int | None) -> QueryEmbeddings:
-        # An equal request may have filled the cache since the caller checked it.
+        # Read the cache again, because an equal request may have filled it since the caller looked.
         cached = self._cached_rows(texts, dimensions, self.cache.peek)
         if len(cached) == len(texts):
             return QueryEmbeddings(vectors=np.stack([cached[text] for text in texts]))

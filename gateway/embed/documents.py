@@ -1,6 +1,6 @@
 """Vectors of documents: each text is embedded once and stored.
 
-* The store's key is the model id and the SHA-256 of the text.
+* A stored vector is found by the model id and the SHA-256 of the text (the text key).
 * If several processes share the store, one of them embeds each text. It claims the texts of a
   request, and the others read their vectors from the store. If the process fails or ends, another
   process claims the texts.
@@ -28,21 +28,25 @@ from gateway.runtime.vectors import SharedVectorStore, Vector, VectorStore, usab
 from gateway.types import Code, Diagnostic
 
 Progress = Callable[[int, int], None]
-"""Called with the number of finished texts and the total number."""
+"""Callback for progress. Its arguments are the number of finished texts and the total number."""
 MAX_REQUEST_S = 300.0
-"""Time limit of one request for documents, in seconds. The first may take a minute."""
+"""Time limit of one request for vectors of documents, in seconds. The first request may take a
+minute."""
 _TEXTS_PER_PART = 8192
-"""Number of texts that are embedded before their vectors are passed on."""
+"""Number of texts per part. The vectors of a part are passed on before the next part is
+embedded."""
 _FAILURE_CODES = frozenset({"embedding_failed", "vectors_unavailable"})
 _MAX_REFUSALS = 256
-"""Maximum number of refused batches that are halved; the texts of later ones are given up."""
+"""Maximum number of refused batches that are halved. The texts of further refused batches get no
+vectors."""
 _POLL_S = 0.05
-"""Interval of checks for texts that other processes embed, in seconds."""
+"""Interval between checks whether other processes have stored the vectors that they compute, in
+seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentVectors:
-    """The vectors of an index build."""
+    """Vectors of the documents of an index build, and the cost of computing them."""
 
     rows: Mapping[str, Vector]
     """Vectors, keyed by text key. Texts that could not be embedded are absent."""
@@ -50,11 +54,11 @@ class DocumentVectors:
     """Number of texts sent to the embedder."""
     tokens: int = 0
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Reasons of the service, keyed by refused text."""
+    """Reasons why the service refused a text, keyed by the text."""
     diagnostics: tuple[Diagnostic, ...] = ()
 
     def followed_by(self, other: DocumentVectors) -> DocumentVectors:
-        """Return the costs and diagnostics of both, without vectors."""
+        """Return the costs and diagnostics of this object and *other* together, without vectors."""
         return DocumentVectors(
             rows={},
             embedded=self.embedded + other.embedded,
@@ -65,12 +69,12 @@ class DocumentVectors:
 
     @property
     def store_faults(self) -> tuple[Code, ...]:
-        """Codes of all failures of the store."""
+        """Diagnostic codes of all failures of the vector store."""
         return tuple(note.code for note in self.diagnostics if note.stage == "store")
 
     @property
     def failed(self) -> bool:
-        """True if the embedder failed, or an index of vectors could not be stored."""
+        """True if the embedder failed, or if the vector index could not be stored."""
         return any(note.code in _FAILURE_CODES for note in self.diagnostics)
 
 
@@ -85,7 +89,7 @@ async def embed_documents(  # noqa: PLR0913  (keyword-only, all but the texts)
     max_new: int | None = None,
     timeout_s: float = MAX_REQUEST_S,
 ) -> DocumentVectors:
-    """Return the vector of each of *texts*. Only texts missing in *store* are embedded.
+    """Return the vectors of *texts*. Only texts without a vector in *store* are embedded.
 
     Args:
         texts: Documents. Equal ones are embedded once.
@@ -96,12 +100,12 @@ async def embed_documents(  # noqa: PLR0913  (keyword-only, all but the texts)
         progress: Called before the first request and after each request.
         max_new: Maximum number of texts to embed. If more are missing, none is embedded, and only
             stored vectors are returned. None sets no limit.
-        timeout_s: Maximum time of one request, in seconds (> 0). It is also the maximum time
-            without a new vector of another process.
+        timeout_s: Maximum time of one request, in seconds (> 0). It is also the maximum time to
+            wait for a new vector from another process.
 
     Returns:
-        Vectors of all texts that could be embedded; other texts are in ``refused``, or a diagnostic
-        gives the reason.
+        Vectors of all texts that could be embedded. Texts that the service refused are in
+        ``refused``. For other missing vectors, a diagnostic gives the reason.
     """
     work = _EmbeddingJob(
         {text_key(text): text for text in texts},
@@ -139,12 +143,14 @@ async def embed_in_parts(
 
     Args:
         texts: Distinct documents. Related ones are adjacent.
-        embed: Returns the vectors of a part, as `embed_documents` does. Receives ``progress``.
+        embed: Returns the vectors of a part, as `embed_documents` does. It is called with the texts
+            and ``progress``.
         take: Called with the vectors of each part, keyed by text key. Returns diagnostics.
         progress: Called with the number of finished texts and the total number.
 
     Returns:
-        The cost, without vectors. Embedding stops after a failed part.
+        The cost and the diagnostics of all parts, without vectors. After a failed part, no further
+        part is embedded.
     """
     cost, total = DocumentVectors(rows={}), len(texts)
     for start in range(0, total, _TEXTS_PER_PART):
@@ -161,10 +167,10 @@ async def embed_in_parts(
 
 @dataclass(slots=True)
 class _EmbeddingJob:
-    """State of embedding some texts."""
+    """State of one `embed_documents` call."""
 
     texts: Mapping[str, str]
-    """Texts, keyed by text key."""
+    """Texts to embed, keyed by text key."""
     _: KW_ONLY
     embedder: Embedder
     store: VectorStore
@@ -177,17 +183,17 @@ class _EmbeddingJob:
     tokens: int = 0
     notes: list[Diagnostic] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
-    """Reasons of the service, keyed by refused text."""
+    """Reasons why the service refused a text, keyed by the text."""
     _refusals: int = 0
-    """Number of requests that were refused."""
+    """Number of requests that the service refused."""
     _refusals_before_test: int = 3
-    """Number of refusals after which a test request is sent, because the service may refuse
-    everything. It is 0 after the first vector."""
+    """Number of refusals after which a plain text is sent as a test, because the service may refuse
+    every text. 0 after the first vector, so that no test is sent."""
     _shared: SharedVectorStore | None = None
-    """The store, while it coordinates processes that embed the same texts; else None."""
+    """Vector store, while it coordinates the processes that embed the same texts; else None."""
 
     async def embed(self, keys: Sequence[str]) -> None:
-        """Embed the texts of *keys*, or wait for the vectors of another process."""
+        """Embed the texts with these *keys*, or wait for another process that embeds them."""
         if isinstance(self.store, SharedVectorStore):
             # Sorted, because keys with the same prefix are claimed together.
             self._shared, keys = self.store, sorted(keys)
@@ -215,11 +221,11 @@ class _EmbeddingJob:
                 self._shared = None
 
     async def _embed_unclaimed(self, keys: Sequence[str]) -> Sequence[Sequence[str]] | None:
-        """Get the vectors of *keys*, except of texts that another process embeds.
+        """Get the vectors of *keys*, except of texts that another process is embedding.
 
         Returns:
-            Remaining batches: the halves of a refused batch, and texts claimed by other processes.
-            None if the embedder failed.
+            Batches of keys that remain: the halves of a refused batch, and texts claimed by other
+            processes. None if the embedder failed.
         """
         async with self._claimed(keys) as claimed:
             if self._shared:
@@ -230,11 +236,12 @@ class _EmbeddingJob:
         return None if halves is None else [batch for batch in (*halves, others) if batch]
 
     async def _request(self, keys: Sequence[str]) -> Sequence[Sequence[str]] | None:
-        """Embed the texts of *keys* in one request, and store the vectors.
+        """Embed the texts with these *keys* in one request, and store the vectors.
 
         Returns:
-            The halves of *keys* if the service refuses one of the texts; None if the embedder
-            failed.
+            The two halves of *keys* if the service refuses the request because of a text; empty if
+            no
+            text remains; None if the embedder failed.
         """
         if not keys:
             return ()
@@ -259,7 +266,7 @@ class _EmbeddingJob:
         return ()
 
     async def _embed_texts(self, texts: Sequence[str]) -> Embedded | Failed:
-        """Send one request, and count the tokens of the answer."""
+        """Embed *texts* in one request, and count the tokens of the answer."""
         request = request_vectors(
             self.embedder,
             texts,
@@ -274,10 +281,11 @@ class _EmbeddingJob:
         return answer
 
     async def _accepts_others(self, answer: Failed) -> bool:
-        """Return whether the service refused this request because of its texts.
+        """Return whether the service refused a request but accepts other texts.
 
-        Refusals without any vector may mean that the service refuses everything. A plain text then
-        tests it.
+        After some refusals without any vector, the service may refuse every text. A plain text is
+        then
+        sent as a test.
         """
         if not is_refusal(answer.error):
             return False
@@ -288,7 +296,11 @@ class _EmbeddingJob:
 
     @asynccontextmanager
     async def _claimed(self, keys: Sequence[str]) -> AsyncIterator[Collection[str]]:
-        """Claim *keys* during the block; yield those not claimed by other processes."""
+        """Claim *keys* during the block.
+
+        Yields:
+            The keys that are not claimed by other processes.
+        """
         if self._shared is None:
             yield keys
             return
@@ -300,11 +312,11 @@ class _EmbeddingJob:
                 self._shared, answer = None, keys
             yield answer
         finally:
-            # A lost connection also ends the claim.
+            # If this fails, the connection is lost, which also ends the claim.
             await attempt(in_thread(claim.release))
 
     def keep_usable(self, rows: Mapping[str, Vector]) -> None:
-        """Add the *rows* that have the right length."""
+        """Add the vectors in *rows* that are usable: without NaN, and of the required length."""
         self.rows |= {
             key: row
             for key, row in rows.items()
@@ -312,7 +324,9 @@ class _EmbeddingJob:
         }
 
     async def read_store(self, keys: Sequence[str]) -> Mapping[str, Vector]:
-        """Return the stored vectors of *keys*; if the store fails, none and a diagnostic."""
+        """Return the stored vectors of *keys*. If the store fails, return none and add a
+        diagnostic.
+        """
         if not keys:
             return {}
         answer = await attempt(in_thread(self.store.get, self.embedder.info.model_id, keys))
@@ -330,9 +344,11 @@ class _EmbeddingJob:
 
 
 def _common_length(rows: Mapping[str, Vector], stated: int | None) -> int | None:
-    """Return the stated length, else the most frequent one.
+    """Return the length *stated* by the embedder, else the most frequent length of the vectors in
+    *rows*.
 
-    Lengths differ if the model behind the name has changed.
+    The lengths of stored vectors differ if the model changed but kept its name. None if *rows* is
+    empty.
     """
     if stated is not None or not rows:
         return stated

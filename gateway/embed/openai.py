@@ -1,4 +1,4 @@
-"""Embedder for any service with OpenAI's API."""
+"""Embedder for any service with OpenAI's embeddings API."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ from gateway.runtime.model_endpoint import ModelEndpoint
 
 
 def endpoint_of(client: OpenAI | AsyncOpenAI, model: str) -> ModelEndpoint:
-    """Return the model endpoint of *client* for telemetry."""
+    """Return the model and the service of *client*, for telemetry."""
     is_azure = isinstance(client, AzureOpenAI | AsyncAzureOpenAI)
     provider = "azure.ai.openai" if is_azure else ""
     return ModelEndpoint.at(model, str(client.base_url), provider=provider)
 
 
 class OpenAIEmbedder:
-    """Embeds by an OpenAI-compatible endpoint. The client sets retries and time limits.
+    """Embeds texts by an OpenAI-compatible service. The client's settings limit retries and time.
 
     Args:
         client: Sync or async client. A sync client is called in a worker thread. An async client
             must be used only by the gateway, because its connections belong to the gateway's event
             loop.
         model: The service's name for the model.
-        dimensions: Length of the requested vectors, if the model supports shorter ones.
+        dimensions: Length of the requested vectors, if the model supports shorter ones; None uses
+            the model's own length.
         limits: Limits of one request. The defaults are OpenAI's; other servers allow less.
-        query_prefix: Prefix of queries, for models trained with one.
-        document_prefix: Prefix of documents.
+        query_prefix: Text before each query, for models trained with such a prefix.
+        document_prefix: Text before each document, for models trained with such a prefix.
 
     Example:
         >>> client = OpenAI(base_url="http://127.0.0.1:8080/v1", api_key="unused")
@@ -69,7 +70,7 @@ class OpenAIEmbedder:
 
     @property
     def info(self) -> EmbedderInfo:
-        """Identity of the model, and its limits."""
+        """Identity of the embedding model, and limits of a request."""
         return self._info
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
@@ -87,7 +88,7 @@ class OpenAIEmbedder:
         if len({len(row.embedding) for row in rows}) > 1:
             raise EmbeddingError(f"{self._model!r} gave vectors of different lengths")
         vectors = np.asarray([row.embedding for row in rows], dtype=np.float32)
-        # Some servers omit the usage, although the type requires it.
+        # Some servers omit the usage, although OpenAI's type requires it.
         usage = getattr(answer, "usage", None)
         return Embedded(vectors=vectors, tokens=usage.prompt_tokens if usage else None)
 

@@ -1,4 +1,4 @@
-"""Protocol of embedders, their limits and answers, and the choice of an embedder by name."""
+"""Protocol of embedders, their limits and answers, and creation of an embedder by name."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from gateway.runtime.model_endpoint import ModelEndpoint
 from gateway.runtime.vectors import Matrix
 
 Role = Literal["document", "query"]
-"""Role of a text. Some models use different prefixes or projections for the two roles."""
+"""Role of a text. Some models treat documents and queries differently."""
 _REFUSAL_STATUSES = frozenset({400, 413, 422})
-"""HTTP statuses that mean that a service refuses the texts of a request, not the caller."""
+"""HTTP statuses by which a service refuses the texts of a request. Others refuse the caller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +30,12 @@ class EmbeddingLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedded:
-    """The answer to one request."""
+    """An embedder's answer to one request."""
 
     vectors: Matrix
     """Vectors in the order of the texts. Shape: (texts, dimensions), float32."""
     tokens: int | None = None
-    """Number of input tokens as the model counted them; None if unknown."""
+    """Number of input tokens of the request, as the model counted them; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +43,9 @@ class EmbedderInfo:
     """Identity of an embedder, and limits of its requests."""
 
     model_id: str
-    """Id of the model, its version and all settings that change a vector."""
+    """Id of the model. It contains the version and all settings that change a vector."""
     provider: str
-    """Provider for telemetry, such as ``openai`` or ``local``."""
+    """Name of the provider in telemetry, such as ``openai`` or ``local``."""
     dimensions: int | None = None
     """Length of the vectors; None if unknown before the first answer."""
     limits: EmbeddingLimits = field(default_factory=EmbeddingLimits)
@@ -71,14 +71,14 @@ class Embedder(Protocol):
 
     @property
     def info(self) -> EmbedderInfo:
-        """Identity and limits. ``model_id`` never changes during the embedder's life."""
+        """Identity of the embedder, and limits of a request. ``model_id`` never changes."""
         ...
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
-        """Embed *texts*, which are within the limits and not blank.
+        """Return the vectors of *texts*, which are within the limits and not blank.
 
         Raises:
-            Exception: Any error. The caller continues without vectors and leaves a diagnostic. If
+            Exception: Any error. The caller continues without vectors and adds a diagnostic. If
                 its ``status_code`` is 400, 413 or 422, the caller finds the refused text and embeds
                 the others.
         """
@@ -86,21 +86,25 @@ class Embedder(Protocol):
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Return whether an embedder raised *error* because of the texts of a request."""
+    """Return whether *error* of an embedder means that a service refused the texts of the
+    request.
+    """
     return getattr(error, "status_code", None) in _REFUSAL_STATUSES
 
 
 @runtime_checkable
 class Preparable(Protocol):
-    """An embedder whose model must be prepared before use, which takes longer than a search."""
+    """An embedder whose model is prepared (for example loaded) before use. This takes longer than a
+    search.
+    """
 
     @property
     def preparing(self) -> bool:
-        """True if the model is not ready yet. False after a failure, which each use then raises."""
+        """True while the model is not ready. False after a failure, which each use then raises."""
         ...
 
     async def prepare(self) -> None:
-        """Prepare the model.
+        """Prepare the model, and wait until it is ready.
 
         Raises:
             Exception: As `Embedder.embed`.
@@ -109,17 +113,17 @@ class Preparable(Protocol):
 
 
 def is_preparing(embedder: Embedder | None) -> bool:
-    """Return whether a use of *embedder* would wait until its model is ready."""
+    """Return whether *embedder* has a model that is not ready, so that a use would wait for it."""
     return isinstance(embedder, Preparable) and embedder.preparing
 
 
 def resolve_embedder(
     embedder: Embedder | str | None, named: Mapping[str, Callable[[], Embedder]]
 ) -> Embedder | None:
-    """Return the given embedder, or create the named one.
+    """Return *embedder*; if it is a name, create the embedder of that name.
 
     Args:
-        embedder: An embedder, the name of one, or None.
+        embedder: An embedder, the name of one, or None for no embedder.
         named: Functions that create embedders, keyed by name.
 
     Raises:

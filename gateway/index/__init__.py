@@ -1,4 +1,4 @@
-"""The index: an immutable snapshot of the catalog for searches, and its builder."""
+"""The index: an immutable snapshot of the catalog that searches use, and its builder."""
 
 from gateway.index.candidates import Candidates as Candidates
 from gateway.index.candidates import CatalogVectors as CatalogVectors

@@ -1,4 +1,4 @@
-"""Protocol of a catalog's vectors, and the candidates that a search finds in them. Pure."""
+"""The protocol of a catalog's vectors, and the candidates that a search finds in them. Pure."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from gateway.index.eligibility import Mask, Positions
 from gateway.runtime.vectors import Distribution, Matrix, Vector, deviations, top
 
 SAMPLE_ROWS = 512
-"""Number of rows used to estimate mean and spread of the scores of a large catalog."""
+"""Number of rows used to estimate the mean and spread of the scores of a large catalog."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class VectorQuery:
-    """The vectors of one query."""
+    """The vectors of one query: of its texts, and of the clauses if it is a long request."""
 
     texts: Matrix
-    """Vectors of the query's texts, unit rows, shape (t, d)."""
+    """Vectors of the query's texts (its forms), unit rows, shape (t, d)."""
     clauses: Matrix
     """Vectors of the clauses of a long request, unit rows, shape (c, d); may be empty."""
     clause_weight: float = 0.0
-    """Share of the best clause's cosine that is added to the cosine of the whole request."""
+    """Factor for the cosine with the best clause when it is added to the cosine with the whole
+    request."""
 
     @property
     def vectors(self) -> Matrix:
@@ -32,10 +33,12 @@ class VectorQuery:
         return np.concatenate([self.texts, self.clauses]) if len(self.clauses) else self.texts
 
     def combine(self, similarities: Matrix) -> tuple[Vector, Vector]:
-        """Return the cosines and strengths of n rows, shape (n,) each; see `Candidates`.
+        """Return the cosines and the ranking scores of n entities, shape (n,) each.
+
+        See `Candidates.cosines` and `Candidates.strengths`.
 
         Args:
-            similarities: Cosine of each of `vectors` with each row, shape (t + c, n).
+            similarities: Cosine of each of `vectors` with each entity, shape (t + c, n).
         """
         cosines: Vector = similarities[: len(self.texts)].max(axis=0)
         if not len(self.clauses):
@@ -45,19 +48,21 @@ class VectorQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
-    """Mean and standard deviation of the scores of all eligible entities."""
+    """Means and standard deviations of the cosines and of the ranking scores of all eligible
+    entities.
+    """
 
     strengths: Distribution
     cosines: Distribution
-    """Cosines of the entities that have a vector."""
+    """Mean and standard deviation of the cosines of the entities that have a vector."""
 
     @classmethod
     def of(cls, cosines: Vector, strengths: Vector, present: Mask | None = None) -> Moments:
         """Compute the moments of *cosines* and *strengths*, which may be the same array.
 
         Args:
-            cosines: Shape (n,).
-            strengths: Shape (n,).
+            cosines: Cosine of each entity with the query, shape (n,).
+            strengths: Ranking score of each entity, shape (n,).
             present: True for an entity with a vector, shape (n,); None if all have one.
         """
         present_cosines = cosines if present is None else cosines[present]
@@ -82,11 +87,11 @@ class CatalogVectors(Protocol):
 
     @property
     def size(self) -> int:
-        """Number of positions."""
+        """Number of positions, which is the number of entities in the catalog."""
 
     @property
     def dimensions(self) -> int:
-        """Length of the rows."""
+        """Number of dimensions of the vectors."""
 
     @property
     def present(self) -> Mask | None:
@@ -98,27 +103,29 @@ class CatalogVectors(Protocol):
 
     @property
     def mean(self) -> Vector | None:
-        """Mean row of the kinds that servers list, or else of all entities, shape (d,)."""
+        """Mean vector of the entities of kinds that servers list; if there are none, of all
+        entities. Shape (d,).
+        """
 
     def has(self, positions: Positions) -> Mask:
-        """Return flags that are True for each of *positions* with a vector."""
+        """Return flags, True for each of *positions* whose entity has a vector."""
 
     def rows(self, positions: Positions) -> Matrix:
-        """Return the rows at a few *positions*, shape (len(positions), d)."""
+        """Return the vectors of the entities at a few *positions*, shape (len(positions), d)."""
 
     def similarities(self, vectors: Matrix, positions: Positions) -> Matrix:
-        """Return the exact cosines of each of *vectors* with the rows at *positions*.
+        """Return the exact cosine of each of *vectors* with the entity at each of *positions*.
 
         Returns:
             Shape (len(vectors), len(positions)); 0 for an entity without a vector.
         """
 
     def search(self, query: VectorQuery, *, mask: Mask, count: int) -> Candidates:
-        """Find the *count* best eligible positions.
+        """Find the *count* eligible entities with the highest ranking scores.
 
         Args:
-            query: At least one text.
-            mask: Eligible positions, shape (n,).
+            query: Vectors of the query, with at least one text.
+            mask: Eligible entities, shape (n,).
             count: Maximum number of candidates.
         """
 
@@ -130,20 +137,21 @@ class Candidates:
     index: CatalogVectors
     query: VectorQuery
     pool: Positions
-    """Eligible positions with the highest strengths, best first. Ties are ordered by position."""
+    """Positions of the eligible entities with the highest ranking scores, best first. Ties are
+    ordered by position."""
     cosines: Vector
-    """Exact best cosine of each entity in `pool` over the query's texts, -1 to 1."""
+    """Cosine of each entity in `pool` with the nearest of the query's texts, exact, -1 to 1."""
     strengths: Vector
-    """Ranking score of each entity in `pool`: its cosine, plus a share of its best clause's
-    cosine."""
+    """Ranking score of each entity in `pool`: its cosine, plus a share of its cosine with the best
+    clause."""
     moments: Moments
-    """Moments of all eligible entities; estimated in a large catalog."""
+    """Means and deviations over all eligible entities; estimated in a large catalog."""
     eligible: int
-    """Number of eligible positions."""
+    """Number of eligible entities."""
     scored: int
-    """Number of exactly scored positions."""
+    """Number of entities whose cosine was computed exactly."""
     dense: tuple[Vector, Vector] | None = None
-    """Cosines and strengths of all positions, if they were computed."""
+    """Cosines and ranking scores of all entities, if they were computed."""
 
     @classmethod
     def of(
@@ -155,16 +163,17 @@ class Candidates:
         near: Positions | None,
         count: int,
     ) -> Candidates:
-        """Score positions of *index* exactly and keep the *count* best.
+        """Score entities of *index* exactly, and keep the *count* best.
 
         Args:
             index: The vectors.
-            query: A query with at least one text.
-            eligible: All eligible positions.
-            near: Eligible positions near the query. None: all of *eligible* are scored.
+            query: Vectors of the query, with at least one text.
+            eligible: Positions of all eligible entities.
+            near: Positions of the eligible entities near the query. If None, all eligible entities
+                are scored.
             count: Maximum number of candidates.
         """
-        # One request scores the rows near the query, followed by a sample for the moments.
+        # One request scores the entities near the query, followed by a sample for the moments.
         scored = eligible if near is None else np.concatenate([near, sample_of(eligible)])
         cosines, strengths = query.combine(index.similarities(query.vectors, scored))
         sample = slice(0 if near is None else len(near), None)
@@ -182,15 +191,19 @@ class Candidates:
         )
 
     def deviations(self, strengths: Vector) -> Vector:
-        """Return *strengths* in deviations from the mean of all eligible entities."""
+        """Return ranking scores as deviations from the mean over all eligible entities."""
         return deviations(strengths, self.moments.strengths)
 
     def strengths_at(self, positions: Positions) -> Vector:
-        """Return the exact strengths at any *positions*, shape (len(positions),)."""
+        """Return the exact ranking scores of the entities at any *positions*, shape
+        (len(positions),).
+        """
         return self._scores_at(positions)[1]
 
     def cosines_at(self, positions: Sequence[int]) -> list[float]:
-        """Return the exact best cosine over the query's texts at any *positions*, -1 to 1."""
+        """Return the exact cosine with the nearest of the query's texts, for any *positions*, -1
+        to 1.
+        """
         in_pool = zip(self.pool.tolist(), self.cosines.tolist(), strict=True)
         cosines = dict(in_pool) if self.dense is None else {}
         if others := [position for position in positions if position not in cosines]:
@@ -199,7 +212,7 @@ class Candidates:
         return [cosines[position] for position in positions]
 
     def nearest_to_clauses(self, count: int) -> list[int]:
-        """Return the index in the pool of the entity nearest to each of the first *count* clauses.
+        """Return, for each of the first *count* clauses, the index in `pool` of the nearest entity.
 
         Returns:
             Empty for a short request or an empty pool.
@@ -219,5 +232,5 @@ class Candidates:
 
 
 def sample_of(positions: Positions) -> Positions:
-    """Return about `SAMPLE_ROWS` of *positions*, evenly spaced; all if there are fewer."""
+    """Return about `SAMPLE_ROWS` of *positions*, evenly spaced; all positions if they are fewer."""
     return positions[:: max(1, len(positions) // SAMPLE_ROWS)]

@@ -1,7 +1,8 @@
 """Compilation of a snapshot from entities, vectors and the host's graph documents. Pure.
 
-* Every build compiles the whole catalog. Expensive data of each entity is kept: its vector, its
-  tokens and its derived edges. Statements are only recomputed for blocks with a changed entity.
+* Every build compiles the whole catalog. Expensive data of each entity is kept between builds: its
+  vector, its tokens and its derived edges. Graph statements are only recomputed for blocks with a
+  changed entity.
 * Documents of a host can refer to an entity by canonical id, by exposed name, or by its name at the
   source if that name is unique.
 """
@@ -57,28 +58,31 @@ class _PreparedEntity:
     sort_name: str
     """Exposed name, casefolded. The catalog is sorted by this name and then by id."""
     names: tuple[str, ...]
-    """Exposed name and name at the source, folded."""
+    """The entity's exposed name, and its name at the source, folded."""
     traits: tuple[Trait, ...]
     block: int
-    """Number of the entity's block, below `_BLOCKS`. A block is one source of the graph."""
+    """Index of the block to which the entity belongs, below `_BLOCKS`. The graph takes the
+    statements of a block from one source."""
     group: str
-    """Server of the entity; the entity's id for kinds that servers do not list."""
+    """Server of the entity. For kinds that servers do not list, it is the entity's id."""
     node: str
     is_node: bool
-    """True if the entity is a node of the graph. Some kinds are not."""
+    """True if the entity is a node of the graph. Entities of some kinds are not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Statements:
-    """Statements of all entities in a block. Each iteration computes them again, which is rare."""
+    """Graph statements of all entities in a block. Each iteration computes them again, which is
+    rare.
+    """
 
     options: GraphOptions
     entities: Sequence[Entity]
     edges: Sequence[Edges]
-    """Edges of each entity derived by rules."""
+    """Edges that rules derive, for each entity of the block."""
 
     def __iter__(self) -> Iterator[Fact]:
-        """Yield the facts in each entity's document, and its derived edges."""
+        """Yield the facts in each entity's document, then the entity's derived edges."""
         for entity, edges in zip(self.entities, self.edges, strict=True):
             yield from DocumentReader().read([document_of(entity, self.options)])[0][0]
             yield from _derived_facts(node_of(entity.id), edges)
@@ -89,7 +93,7 @@ class SnapshotCompiler:
 
     Args:
         options: Options that enable the rules for edges.
-        rows: Storage of the entities' vectors. None: in memory.
+        rows: Storage of the entities' vectors. None to store them in memory.
     """
 
     def __init__(self, options: GraphOptions, rows: EntityRows | None = None) -> None:
@@ -100,9 +104,10 @@ class SnapshotCompiler:
         self.vectors: EntityRows = EntityVectors() if rows is None else rows
         """Vectors of the entities."""
         self._traits: dict[tuple[Trait, ...], tuple[Trait, ...]] = {}
-        """Shared objects for equal traits, to save memory."""
+        """Traits of entities, each mapped to itself, so that equal traits share one object in
+        memory."""
         self._statements: dict[int, _Statements] = {}
-        """Statements, keyed by block. Blocks with a changed entity are absent."""
+        """Graph statements, keyed by block. Blocks with a changed entity are absent."""
         self._deriver = EdgeDeriver(options)
         self._graph = GraphBuilder(weights=_WEIGHTS, fields=lexical_fields)
 
@@ -110,7 +115,7 @@ class SnapshotCompiler:
         """Replace the catalog by *entities*, in any order. Data of unchanged entities is kept.
 
         Args:
-            entities: Entities with hints and rules applied.
+            entities: Entities to which the host's hints and rules are already applied.
             documents: The host's graph documents, which may contain search texts.
         """
         listed = _with_search_texts(entities, documents)
@@ -194,7 +199,7 @@ class SnapshotCompiler:
         return lexical, ToolGraph.of(graph)
 
     def _blocks(self) -> list[_Statements]:
-        """Return the statements of the entities in blocks. An unchanged block is the same
+        """Return the graph statements of each block of entities. An unchanged block is the same
         object.
         """
         if len(self._statements) < _BLOCKS:
@@ -234,7 +239,7 @@ class SnapshotCompiler:
         """Yield a diagnostic for each entity with a text that the embedder refuses.
 
         Args:
-            refused: Reasons, keyed by text.
+            refused: Reason for each refused text, keyed by text.
         """
         for item in self._prepared.values() if refused else ():
             whole, name, examples = texts_of(item.entity)
@@ -244,14 +249,14 @@ class SnapshotCompiler:
 
 
 def _titles(prepared: Iterable[_PreparedEntity]) -> Iterator[tuple[str, str]]:
-    """Yield the nodes of entities with the titles of their documents."""
+    """Yield the node of each entity with the title of its document."""
     for item in prepared:
         if item.is_node:
             yield item.node, title_of(item.entity)
 
 
 def _derived_facts(node: str, edges: Edges) -> Iterator[Fact]:
-    """Yield the derived edges as facts with the rule as their origin."""
+    """Yield the derived edges of *node* as facts. Their origin is the rule that derived them."""
     for (relation, target), rule in edges.items():
         yield Fact(
             subject=node,
@@ -264,7 +269,9 @@ def _derived_facts(node: str, edges: Edges) -> Iterator[Fact]:
 
 
 def host_names(entities: Sequence[Entity]) -> Mapping[str, str]:
-    """Return nodes, keyed by id, exposed name and unique name at the source."""
+    """Return the graph node of each entity, keyed by id, exposed name and unique name at the
+    source.
+    """
     name_counts = Counter(entity.name for entity in entities)
     nodes = {entity.id: node_of(entity.id) for entity in entities}
     names = {entity.name: nodes[entity.id] for entity in entities if name_counts[entity.name] == 1}

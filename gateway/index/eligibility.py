@@ -1,6 +1,6 @@
-"""Masks of the entities that may be found, shared by all retrievers. Pure.
+"""Masks of the entities that a search may find, shared by all retrievers. Pure.
 
-The traits of the entities are indexed once for each snapshot. Masks of equal filters are cached.
+The traits of the entities are indexed once for each snapshot. The mask of given filters is cached.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from gateway.runtime.vectors import NDArray
 from gateway.types import ALL_SCOPES, Entity, FilterName, Filters, Kind
 
 Mask = NDArray[np.bool_]
-"""Shape (n,): True for each eligible entity."""
+"""True for each eligible entity, shape (n,)."""
 Positions = NDArray[np.intp]
 """Positions of entities in a snapshot."""
 Trait: TypeAlias = tuple[str, Hashable]
 _NO_POSITIONS = np.zeros(0, dtype=np.intp)
 _MAX_MASKS = 64
-"""Maximum number of cached masks. Filters vary because callers have different scopes."""
+"""Maximum number of cached masks. There are many filters because callers have different scopes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Eligibility:
-    """Index of the traits of all entities."""
+    """Index of the traits of all entities, from which masks are made."""
 
     by_trait: Mapping[Trait, Positions]
-    """Ascending positions of the entities with a trait, keyed by trait name and value."""
+    """Positions of the entities with a trait, ascending, keyed by the trait's name and value."""
     by_id: Mapping[str, int]
-    """Position of each entity, keyed by id."""
+    """Position of each entity, keyed by entity id."""
     masks: dict[Filters, Mask] = field(default_factory=dict)
     """Cached masks, keyed by filters. Filled by `mask`."""
 
@@ -41,8 +41,9 @@ class Eligibility:
         """Index the entities with these *ids* by their traits.
 
         Args:
-            ids: Entity ids, by position.
-            traits: Traits of each entity from `traits_of`. Faster if equal tuples are one object.
+            ids: Id of each entity, by position.
+            traits: Traits of each entity from `traits_of`, by position. Indexing is faster if equal
+                tuples are the same object.
         """
         objects = np.fromiter(map(id, traits), dtype=np.int64, count=len(traits))
         order = objects.argsort(kind="stable")
@@ -65,7 +66,7 @@ class Eligibility:
         return len(self.by_id)
 
     def mask(self, filters: Filters) -> Mask:
-        """Return the mask of *filters*, read-only.
+        """Return the mask of the entities that pass *filters*. It must not be changed.
 
         Args:
             filters: The filters. ``healthy_only`` is ignored, because it must be resolved before.
@@ -80,21 +81,23 @@ class Eligibility:
         return mask
 
     def has(self, trait: str, value: Hashable) -> Mask:
-        """Return the mask of one trait value, such as a ``kind``, ``status``, ``server`` or
-        ``tag``.
+        """Return the mask of the entities with this value of a trait such as ``kind``, ``status``,
+        ``server`` or ``tag``.
         """
         return self._has_any(trait, [value])
 
     def of_parent(self, parent: str) -> Positions:
-        """Return the positions of the entities with this parent id, ascending."""
+        """Return the positions of the entities whose parent has this id, ascending."""
         return self.by_trait.get(("parent", parent), _NO_POSITIONS)
 
     def of_server(self, server: str) -> Positions:
-        """Return the positions of the entities of this server or namespace, ascending."""
+        """Return the positions of the entities that belong to this server or namespace,
+        ascending.
+        """
         return self.by_trait.get(("server", server), _NO_POSITIONS)
 
     def kinds(self, positions: Positions) -> list[Kind]:
-        """Return the kind of each of *positions*."""
+        """Return the kind of the entity at each of *positions*."""
         table = np.zeros(self.size, dtype=np.intp)
         names: list[Kind] = []
         for (trait, kind), kind_positions in self.by_trait.items():
@@ -121,7 +124,9 @@ class Eligibility:
         }
 
     def tags(self, mask: Mask) -> dict[str, int]:
-        """Return the number of entities that pass *mask*, keyed by casefolded tag, sorted."""
+        """Return the tags of the entities that pass *mask*, sorted and casefolded, each with the
+        number of its entities.
+        """
         counts = {
             str(value): int(np.count_nonzero(mask[positions]))
             for (trait, value), positions in self.by_trait.items()
@@ -185,7 +190,7 @@ def failed_filters(entity: Entity, filters: Filters) -> tuple[FilterName, ...]:
 
 
 def traits_of(entity: Entity) -> tuple[Trait, ...]:
-    """Return the properties of *entity* that filters can test."""
+    """Return the properties of *entity* that filters can test, as pairs of name and value."""
     hints = entity.hints
     return (
         ("kind", entity.kind),

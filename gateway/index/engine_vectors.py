@@ -1,11 +1,11 @@
-"""`CatalogVectors` in a database. The process stores row ids; the rows stay in the database.
+"""`CatalogVectors` in a database. The process stores only the ids of database rows.
 
-* A few eligible entities are scored exactly, by the ids of their rows.
-* For many, an approximate index is searched from each vector of the query, until enough rows pass
+* If few entities are eligible, all of them are scored exactly, by the ids of their rows.
+* Otherwise an approximate index is searched from each vector of the query, until enough rows pass
   the mask. If it returns too few rows, all eligible entities are scored exactly, so that filters do
   not reduce recall.
 
-Also contains the protocol of a database that stores and searches vectors of entities.
+Also contains the protocol of a database that stores and searches the vectors of entities.
 """
 
 from __future__ import annotations
@@ -25,68 +25,72 @@ from gateway.index.eligibility import Mask, Positions
 from gateway.runtime.vectors import Matrix, NDArray, Vector
 
 Ids: TypeAlias = NDArray[np.int64]
-"""Row ids of an engine; each is at least 1."""
+"""Ids of rows in the database; each is at least 1."""
 Passes: TypeAlias = Callable[[Ids], Mask]
-"""Returns a mask of the given rows that are eligible."""
+"""Takes row ids, and returns True for each row whose entity is eligible."""
 
 
 class VectorEngine(Protocol):
-    """Unit vectors of one model in a database. Thread-safe.
+    """A database with the unit vectors that one embedder model made. Thread-safe.
 
-    A row's key is a digest of its content. Rows are therefore shared by processes and never change.
-    Each method may raise `StoreError`.
+    A row's key is a digest of the entity's texts. Rows are therefore shared by processes and never
+    change. Each method may raise `StoreError`.
     """
 
     has_gaps: bool
-    """True if a row was missing in the database. The reader resets the flag."""
+    """True if a requested row was missing in the database. The code that reads the flag resets
+    it."""
 
     def known(self, keys: Sequence[bytes]) -> Mapping[bytes, int]:
-        """Return the ids of the stored rows among *keys*, and mark the rows as used today."""
+        """Return the row ids of those *keys* that are stored. Mark these rows as used today."""
 
     def put(self, rows: Mapping[bytes, Vector]) -> Mapping[bytes, int]:
-        """Store missing rows. Return the ids of all *rows*, keyed like *rows*."""
+        """Store the rows that are missing. Return the ids of all *rows*, with the same keys."""
 
     def nearest(self, vectors: Matrix, passes: Passes, count: int, limit: int) -> Ids | None:
-        """Return the rows nearest to each of *vectors*, from an approximate index.
+        """Return the ids of the rows nearest to each of *vectors*, from an approximate index.
 
         Args:
-            vectors: Unit rows, shape (q, d), q >= 1.
-            passes: Test of rows. Only passing rows are returned and counted.
-            count: Minimum number of rows for each vector.
-            limit: Maximum number of visited rows for each vector.
+            vectors: Unit vectors, shape (q, d), q >= 1.
+            passes: Returns which rows are eligible. Only these are returned and counted.
+            count: Minimum number of eligible rows for each vector.
+            limit: Maximum number of rows that the index visits for each vector.
 
         Returns:
-            Row ids without duplicates. None if the index is missing or too few visited rows pass.
+            Row ids without duplicates. None if the index is missing, or if too few of the visited
+            rows are eligible.
         """
 
     def similarities(self, vectors: Matrix, ids: Ids) -> Matrix:
-        """Return the cosines of the rows of *ids* with *vectors*, shape (q, len(ids)).
+        """Return the cosine of each of *vectors* with each row in *ids*, shape (q, len(ids)).
 
         Raises:
             StoreError: If a row is missing; `has_gaps` is then True.
         """
 
     def rows(self, ids: Ids) -> Matrix:
-        """Return the rows of a few *ids*, shape (len(ids), d); see `similarities`."""
+        """Return the vectors of a few rows, shape (len(ids), d). Raises like `similarities`."""
 
     def maintain(self, ids: Ids, few_rows: int) -> None:
-        """Mark the rows of *ids* as used today, delete unused rows, and index many rows.
+        """Mark the rows in *ids* as used today, delete unused rows, and build the index if
+        worthwhile.
 
         Args:
             ids: Row ids; missing rows are ignored.
-            few_rows: Maximum number of rows without an index. Building an index takes minutes.
+            few_rows: Maximum number of rows for which no index is built. Building one takes
+                minutes.
         """
 
 
 @runtime_checkable
 class EngineStore(Protocol):
-    """A `VectorStore` that also stores the vectors of entities."""
+    """A `VectorStore` that also stores the vectors of entities in a database."""
 
     def vector_engine(self, model: str, *, timeout_s: float) -> VectorEngine:
-        """Return the vectors of one model, without a query to the database.
+        """Return the `VectorEngine` of one embedder model. Does not query the database yet.
 
         Args:
-            model: Hexadecimal digest that identifies the model.
+            model: Hexadecimal digest that identifies the embedder model.
             timeout_s: Maximum duration of a search, in seconds.
         """
 
@@ -95,27 +99,29 @@ class EngineStore(Protocol):
 
 
 FEW_ROWS = 5_000
-"""Maximum number of rows without an index. Scoring so few rows costs as little as an index
-search."""
+"""Maximum number of entities that are scored without the approximate index. Scoring so few costs as
+little as a search in the index."""
 
 _MIN_NEAREST = 200
-"""Minimum number of rows requested from the index for each vector, because shorter searches miss
-some."""
+"""Minimum number of rows requested from the approximate index for each vector. Searches for fewer
+rows miss near ones."""
 _VISIT_COST = 10
-"""Cost of a row visited in an index, as a multiple of the cost of a row scored by its id."""
+"""Cost of visiting a row in the approximate index, as a multiple of the cost of scoring it by
+its id."""
 _PATIENCE = 4
-"""Maximum number of visited rows, as a multiple of the number expected for the mask."""
+"""Maximum number of rows visited in the approximate index, as a multiple of the number expected to
+yield enough eligible rows."""
 
 
 class EngineVectors:
-    """`CatalogVectors` in an engine. All methods except `has` may raise `StoreError`.
+    """`CatalogVectors` in a `VectorEngine`. All methods except `has` may raise `StoreError`.
 
     Args:
-        engine: Stores the rows.
-        ids: Row id of each position, 0 for an entity without a row, shape (n,).
-        dimensions: Length of the rows.
-        listed: Positions used to compute the mean.
-        few_rows: Maximum number of eligible entities that are scored exactly without the index.
+        engine: Database with the vectors.
+        ids: Row id of the entity at each position, 0 for an entity without a vector, shape (n,).
+        dimensions: Number of dimensions of the vectors.
+        listed: Positions of the entities whose vectors give the mean.
+        few_rows: Maximum number of eligible entities that are scored without the approximate index.
     """
 
     blocking = True
@@ -135,35 +141,42 @@ class EngineVectors:
 
     @property
     def size(self) -> int:
-        """Number of positions."""
+        """Number of positions, which is the number of entities in the catalog."""
         return len(self._ids)
 
     @cached_property
     def mean(self) -> Vector:
-        """Mean row, estimated from a sample of `SAMPLE_ROWS` rows; see `CatalogVectors.mean`."""
+        """Mean vector, estimated from a sample of `SAMPLE_ROWS` entities; see
+        `CatalogVectors.mean`.
+        """
         rows = self._engine.rows(self._ids[sample_of(self._listed)])
         return np.asarray(rows.mean(axis=0), dtype=np.float32)
 
     def has(self, positions: Positions) -> Mask:
-        """Return flags that are True for each of *positions* with a row."""
+        """Return flags, True for each of *positions* whose entity has a vector."""
         return np.asarray(self._ids[positions] > 0)
 
     def rows(self, positions: Positions) -> Matrix:
-        """Return the rows at a few *positions*; zeros for an entity without a row."""
+        """Return the vectors of the entities at a few *positions*; zeros for an entity without a
+        vector.
+        """
         rows, has_row = np.zeros((len(positions), self.dimensions), np.float32), self.has(positions)
         if has_row.any():
             rows[has_row] = self._engine.rows(self._ids[positions[has_row]])
         return rows
 
     def similarities(self, vectors: Matrix, positions: Positions) -> Matrix:
-        """Return the exact cosines of *vectors* with the rows at *positions*."""
+        """Return the exact cosine of each of *vectors* with the entity at each of *positions*."""
         cosines, has_row = np.zeros((len(vectors), len(positions)), np.float32), self.has(positions)
         if has_row.any():
             cosines[:, has_row] = self._engine.similarities(vectors, self._ids[positions[has_row]])
         return cosines
 
     def search(self, query: VectorQuery, *, mask: Mask, count: int) -> Candidates:
-        """Find the *count* best eligible positions, with the engine's index if worthwhile."""
+        """Find the *count* eligible entities with the highest ranking scores.
+
+        The approximate index of the database is used if that costs less than scoring all of them.
+        """
         self._maintain_daily()
         eligible = np.flatnonzero(mask)
         near = self._nearest_positions(query, mask, len(eligible), max(count, _MIN_NEAREST))
@@ -172,10 +185,13 @@ class EngineVectors:
     def _nearest_positions(
         self, query: VectorQuery, mask: Mask, eligible: int, count: int
     ) -> Positions | None:
-        """Return at least *count* eligible positions near *query*, from the index of the engine.
+        """Return at least *count* positions of eligible entities near *query*, from the approximate
+        index.
+
+        *eligible* is the number of eligible entities.
 
         Returns:
-            None if scoring all *eligible* positions is cheaper, or if too few are near.
+            None if scoring all eligible entities costs less, or if the index returns too few.
         """
         expected = count * self.size // max(eligible, 1)
         if eligible <= self._few_rows or eligible < _VISIT_COST * expected:
@@ -185,7 +201,7 @@ class EngineVectors:
         passing[place[mask]] = True
 
         def passes(found: Ids) -> Mask:
-            # The engine also contains rows of other catalogs.
+            # The database also contains rows of other catalogs.
             places = np.minimum(np.searchsorted(ids, found), len(ids) - 1)
             return np.asarray((ids[places] == found) & passing[places])
 
@@ -198,15 +214,16 @@ class EngineVectors:
 
     @cached_property
     def _distinct_ids(self) -> tuple[Ids, Positions]:
-        """Distinct row ids, ascending, and the index of each position's id in them.
+        """Distinct row ids, ascending, shape (m,), and the index in them of each position's row id,
+        shape (n,).
 
-        Equal entities share an id. Shapes (m,) and (n,).
+        Entities with equal texts share a row id.
         """
         ids, place = np.unique(self._ids, return_inverse=True)
         return ids, place
 
     def _maintain_daily(self) -> None:
-        """Mark the rows as used once a day, so that they are not deleted."""
+        """Mark the catalog's rows as used, once a day, so that they are not deleted."""
         today = date.today()  # noqa: DTZ011  (as above)
         if today != self._day:
             self._day = today
@@ -214,9 +231,9 @@ class EngineVectors:
 
 
 def maintain(engine: VectorEngine, ids: Ids, few_rows: int) -> None:
-    """Start `VectorEngine.maintain` in a daemon thread, which does not delay the process exit.
+    """Run `VectorEngine.maintain` in a daemon thread, which does not delay the exit of the process.
 
-    After a failure, the next build or the next day tries again.
+    A failure is ignored, because the next build or the next day tries again.
     """
 
     def work() -> None:

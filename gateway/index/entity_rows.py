@@ -1,4 +1,6 @@
-"""Storage of the entities' vectors during a build: the protocol, and storage in a database."""
+"""Storage of the entities' vectors during a build: the protocol, and its implementation in a
+database.
+"""
 
 from __future__ import annotations
 
@@ -47,50 +49,58 @@ class EntityRows(Protocol):
     def blocking(self) -> bool:
         """True if `load` and `add` wait for a database.
 
-        They must then run in a worker thread, may raise `StoreError`, and the other methods may be
-        called at the same time.
+        They must then run in a worker thread and may raise `StoreError`. Other methods may be
+        called while they run.
         """
 
     @property
     def has_gaps(self) -> bool:
-        """True if a search missed rows of the index. All entities are then added again."""
+        """True if rows that a search requested are missing in the database. All entities must then
+        be added again.
+        """
 
     @property
     def missing_texts(self) -> Sequence[str]:
-        """Texts without a vector, without duplicates, entity by entity."""
+        """Texts that still need a vector, without duplicates, entity by entity."""
 
     @property
     def missing(self) -> int:
-        """Number of texts without a vector, plus entities left unprocessed by a failure."""
+        """Number of texts that still need a vector, plus entities that a failure left
+        unprocessed.
+        """
 
     def update(self, removed: Iterable[Entity], added: Iterable[Entity]) -> None:
         """Remove and add entities. A changed entity is in both arguments."""
 
     def load(self) -> None:
-        """Look up the stored rows. Texts of entities with a stored row are not missing."""
+        """Look up the stored rows of the entities. The texts of an entity with a stored row need no
+        vector.
+        """
 
     def add(self, rows: Mapping[str, Vector]) -> None:
-        """Add vectors of missing texts, keyed by text key. Other vectors are ignored."""
+        """Add the vectors of missing texts, keyed by text key. Vectors of other texts are
+        ignored.
+        """
 
     def index(self, eligibility: Eligibility) -> CatalogVectors | None:
-        """Return the rows for searches, in the order of *eligibility*.
+        """Return the vectors for searches, in the order of the entities in *eligibility*.
 
         Returns:
-            None if all entities lack a row.
+            None if all entities lack a vector.
         """
 
     def maintain(self) -> None:
-        """Start work that can wait until the index is published."""
+        """Start work on the stored rows that can wait until searches use the index."""
 
 
 class EngineRows:
     """`EntityRows` in a `VectorEngine`. Thread-safe.
 
     Args:
-        store: Store that provides the engine.
-        info: The embedder. Its model is a part of each key.
+        store: Store that provides the `VectorEngine`.
+        info: Description of the embedder. Its model is a part of each row's key.
         timeout_s: Maximum duration of a search, in seconds.
-        few_rows: Maximum number of rows without an index.
+        few_rows: Maximum number of rows for which the database builds no index.
     """
 
     blocking = True
@@ -104,29 +114,31 @@ class EngineRows:
         self._few_rows = few_rows
         self._using = threading.Lock()
         self._unread: dict[str, Entity] = {}
-        """Entities whose keys are not looked up yet, keyed by id."""
+        """Entities whose rows are not looked up in the database yet, keyed by id."""
         self._pending = PendingTexts()
         """Entities without a stored row."""
         self._unwritten: dict[str, tuple[bytes, Vector]] = {}
-        """Keys and rows that are not stored yet, keyed by entity id."""
+        """Keys and vectors of rows that are not in the database yet, keyed by entity id."""
         self._ids: dict[str, int] = {}
-        """Row id of each entity, keyed by entity id."""
+        """Id of each entity's row in the database, keyed by entity id."""
         self._dimensions = 0
 
     @property
     def has_gaps(self) -> bool:
-        """True if the engine reported a missing row."""
+        """True if a row was missing in the database."""
         return self._engine.has_gaps
 
     @property
     def missing_texts(self) -> Sequence[str]:
-        """Texts without a vector, without duplicates."""
+        """Texts that still need a vector, without duplicates."""
         with self._using:
             return self._pending.missing
 
     @property
     def missing(self) -> int:
-        """Number of entities not looked up or stored, plus texts without a vector."""
+        """Number of entities whose rows are not looked up or not stored, plus texts that need a
+        vector.
+        """
         with self._using:
             return len(self._unread) + len(self._unwritten) + len(self._pending.missing)
 
@@ -141,7 +153,7 @@ class EngineRows:
             self._unread |= {entity.id: entity for entity in new}
 
     def load(self) -> None:
-        """Store pending rows, then look up the rows of new entities."""
+        """Store the rows left by a failed `add`, then look up the rows of new entities."""
         self._write()
         while True:
             with self._using:
@@ -159,7 +171,7 @@ class EngineRows:
                 self._dimensions = self._engine.rows(first).shape[1]
             with self._using:
                 for entity_id, entity in part.items():
-                    # The entity may have changed in the meantime.
+                    # The entity may have changed during the look-up.
                     if self._unread.get(entity_id) is not entity:
                         continue
                     del self._unread[entity_id]
@@ -169,11 +181,13 @@ class EngineRows:
                         self._pending.add(entity_id, *texts[entity_id])
 
     def _key(self, texts: Iterable[str]) -> bytes:
-        """Return the digest that identifies the row blended from *texts*, which are text keys."""
+        """Return the key of the row that is blended from *texts*, which are text keys."""
         return blake2b(" ".join([self._model, *texts]).encode(), digest_size=16).digest()
 
     def add(self, rows: Mapping[str, Vector]) -> None:
-        """Add vectors of missing texts. An entity is stored once all its texts have a vector."""
+        """Add vectors of missing texts. An entity's row is stored once all its texts have a
+        vector.
+        """
         with self._using:
             for entity_id, row, is_whole in self._pending.take(rows):
                 if is_whole:
@@ -193,13 +207,13 @@ class EngineRows:
             with self._using:
                 self._dimensions = len(next(iter(rows.values())))
                 for entity_id, unwritten in part.items():
-                    # The entity may have changed in the meantime.
+                    # The entity may have changed while its row was stored.
                     if self._unwritten.get(entity_id) is unwritten:
                         del self._unwritten[entity_id]
                         self._ids[entity_id] = ids[unwritten[0]]
 
     def index(self, eligibility: Eligibility) -> EngineVectors | None:
-        """Return the rows for searches; None if all entities lack a row."""
+        """Return the vectors for searches; None if all entities lack a vector."""
         places = eligibility.by_id
         with self._using:
             row_ids = (self._ids.get(entity_id, 0) for entity_id in places)
@@ -214,17 +228,19 @@ class EngineRows:
         )
 
     def maintain(self) -> None:
-        """Mark the rows as used, and index many rows, in a daemon thread."""
+        """Mark the rows as used and build the database's index if worthwhile, in a daemon
+        thread.
+        """
         with self._using:
             ids = np.array([*self._ids.values()], dtype=np.int64)
         maintain(self._engine, ids, self._few_rows)
 
 
 def load_rows(options: Options, store: VectorStore, embedder: Embedder | None) -> EntityRows | None:
-    """Return the database rows if *options* require them; None for rows in memory.
+    """Return storage in the database if *options* require it; None for storage in memory.
 
     Raises:
-        ConfigError: If *store* cannot store rows.
+        ConfigError: If *store* cannot store the vectors of entities.
     """
     if options.index.rows == "memory" or embedder is None:
         return None
@@ -233,11 +249,11 @@ def load_rows(options: Options, store: VectorStore, embedder: Embedder | None) -
 
 
 def check_rows(store: VectorStore) -> None:
-    """Check that *store* can store rows.
+    """Check that *store* can store the vectors of entities.
 
     Raises:
-        ConfigError: If *store* is of another kind.
-        StoreError: If the database cannot store rows at present.
+        ConfigError: If *store* is not an `EngineStore`.
+        StoreError: If the database cannot store vectors at present.
     """
     _engine_store(store).check_engine()
 
@@ -254,7 +270,11 @@ def _engine_store(store: VectorStore) -> EngineStore:
 async def with_rows(
     rows: EntityRows, work: Callable[P, None], *arguments: P.args, **named: P.kwargs
 ) -> tuple[Diagnostic, ...]:
-    """Call *work* of *rows*, in a thread if *rows* is blocking. Return a diagnostic on failure."""
+    """Call *work*, a method of *rows*, with these arguments; in a thread if *rows* is blocking.
+
+    Returns:
+        A diagnostic if the call failed; else empty.
+    """
     if not rows.blocking:
         work(*arguments, **named)
         return ()

@@ -1,6 +1,7 @@
 """The vector of each entity, blended from the vectors of its texts, and storage in memory.
 
-* Rows are in memory (`EntityVectors`), or in another implementation of `EntityRows`.
+* An entity's vector is called its row. Rows are in memory (`EntityVectors`), or in another
+  implementation of `EntityRows`.
 * A text and its vector are kept only until all texts of their entities have vectors. After that
   only the entity's row remains, in the matrix that searches read.
 * A changed entity keeps its row if its texts are unchanged.
@@ -23,27 +24,28 @@ from gateway.runtime.vectors import Matrix, Vector, unit_rows
 from gateway.types import Entity
 
 NAME_WEIGHT = 0.4
-"""Weight of the vector of an entity's name (or of its kind's leaning text), compared with 1 for the
-whole text."""
+"""Weight of the vector of an entity's `name_text`; the vector of the whole text has the weight
+1."""
 EXAMPLE_SHARE = 0.5
-"""Maximum weight of an entity's examples in its vector. One example has half the weight."""
+"""Weight that the examples of an entity approach with their number, in its vector. One example has
+half this weight."""
 _COPIED_ROWS = 4096
 """Number of rows copied at a time, to avoid a second full matrix in memory."""
 
 
 @dataclass(slots=True, eq=False)
 class _PendingEntity:
-    """An entity with texts that lack a vector."""
+    """An entity with texts that still need a vector."""
 
     id: str
     whole: str
-    """Key of the whole text."""
+    """Key of the entity's whole text."""
     name: str
-    """Key of the name."""
+    """Key of the entity's `name_text`."""
     examples: tuple[str, ...]
-    """Keys of the examples."""
+    """Keys of the entity's examples."""
     lacking: int
-    """Number of texts without a vector."""
+    """Number of the entity's texts that still need a vector."""
 
     @property
     def keys(self) -> Iterable[str]:
@@ -53,30 +55,31 @@ class _PendingEntity:
 
 @dataclass(slots=True, eq=False)
 class _PendingText:
-    """A text of pending entities."""
+    """A text of one or more pending entities."""
 
     text: str
     row: Vector | None = None
     users: list[_PendingEntity] = field(default_factory=list)
-    """All entities that used the text, including removed ones."""
+    """All entities that have or had the text, including removed ones."""
     uses: int = 0
-    """Number of entities that use the text now."""
+    """Number of entities that have the text now."""
 
 
 @dataclass(slots=True, eq=False)
 class _Batch:
-    """Rows that are being filled."""
+    """Rows of entities that were added together; filled as their texts are embedded."""
 
     places: dict[str, int]
-    """Row number of each entity, keyed by id. Changed and removed entities are absent."""
+    """Index in `matrix` of each entity's row, keyed by id. Changed and removed entities are
+    absent."""
     matrix: Matrix
-    """Rows; zeros for a missing vector."""
+    """Rows of the entities; zeros for an entity without a vector."""
     present: Mask
-    """True for each row with a vector."""
+    """True for each row of `matrix` that is filled."""
 
     @classmethod
     def of(cls, ids: Iterable[str], dimensions: int) -> _Batch:
-        """Allocate the rows of entities."""
+        """Allocate empty rows for the entities with these *ids*."""
         places = {key: place for place, key in enumerate(ids)}
         matrix = np.zeros((len(places), dimensions), dtype=np.float32)
         return cls(places, matrix, np.zeros(len(places), dtype=np.bool_))
@@ -87,7 +90,7 @@ class _Batch:
 
 
 class PendingTexts:
-    """Entities with texts that lack a vector, and these texts."""
+    """Entities with texts that still need a vector, and these texts."""
 
     def __init__(self) -> None:
         self.entities: dict[str, _PendingEntity] = {}
@@ -97,11 +100,11 @@ class PendingTexts:
 
     @property
     def missing(self) -> list[str]:
-        """Texts without a vector, without duplicates, entity by entity."""
+        """Texts that still need a vector, without duplicates, entity by entity."""
         return [text.text for text in self._texts.values() if text.row is None]
 
     def add(self, entity_id: str, whole: str, name: str, examples: Sequence[str]) -> None:
-        """Add an entity with its texts."""
+        """Add an entity with its whole text, its `name_text` and its examples."""
         texts = {text_key(text): text for text in (whole, name, *examples)}
         pending = _PendingEntity(
             id=entity_id,
@@ -120,7 +123,7 @@ class PendingTexts:
             pending.lacking += pending_text.row is None
 
     def forget(self, entity_id: str) -> None:
-        """Remove an entity if present, and the texts that only this entity used."""
+        """Remove the entity if it is pending, and the texts that only this entity has."""
         pending = self.entities.pop(entity_id, None)
         for key in pending.keys if pending else ():
             text = self._texts[key]
@@ -129,12 +132,12 @@ class PendingTexts:
                 del self._texts[key]
 
     def take(self, rows: Mapping[str, Vector]) -> Iterator[tuple[str, Vector, bool]]:
-        """Store *rows*, vectors of texts keyed by text key.
+        """Store *rows*, the vectors of texts, keyed by text key.
 
         Yields:
-            For each entity changed by *rows* whose whole text has a vector: its id, its row blended
-            from the vectors so far, and whether it is complete. Complete entities are removed at
-            the end.
+            Three values for each entity with a text in *rows*, if its whole text has a vector: its
+            id, its row blended from the vectors so far, and True if all its texts have a vector.
+            Such complete entities are removed at the end.
         """
         changed: dict[str, _PendingEntity] = {}
         for key, row in rows.items():
@@ -152,11 +155,13 @@ class PendingTexts:
                 self.forget(pending.id)
         for key in rows:
             if (text := self._texts.get(key)) and text.row is not None:
-                # A copy, because the view would keep all rows of its request in memory.
+                # Copy the vector, because the view would keep all vectors of its request in memory.
                 text.row = text.row.copy()
 
     def _blend(self, entities: Iterable[_PendingEntity]) -> Iterator[tuple[str, Vector, bool]]:
-        """Yield the blended rows of entities whose whole text has a vector."""
+        """Yield the id, the blended row and True if complete, for entities whose whole text has a
+        vector.
+        """
         ready = [
             (pending, row)
             for pending in entities
@@ -179,15 +184,16 @@ class EntityVectors:
     def __init__(self) -> None:
         self._pending = PendingTexts()
         self._batches: list[_Batch] = []
-        """Rows of entities added since the newest matrix. Each entity is in one batch."""
+        """Rows of the entities added since `_matrix` was made. Each entity is in one batch."""
         self._matrix: Matrix = np.zeros((0, 0), dtype=np.float32)
-        """Newest matrix. Searches read it, so it never changes."""
+        """Rows of all entities at the latest call of `index`. Searches read this matrix, so it
+        never changes."""
         self._places: Mapping[str, int] = {}
-        """Row number of each entity in the matrix, keyed by id."""
+        """Index in `_matrix` of each entity's row, keyed by entity id."""
         self._present: Mask = np.zeros(0, dtype=np.bool_)
-        """True for each row of the matrix with a vector."""
+        """True for each row of `_matrix` whose entity has a vector."""
         self._outdated: set[str] = set()
-        """Ids of entities whose rows in the matrix are outdated."""
+        """Ids of entities whose rows in `_matrix` are outdated."""
 
     def update(self, removed: Iterable[Entity], added: Iterable[Entity]) -> None:
         """Remove and add entities."""
@@ -204,30 +210,32 @@ class EntityVectors:
         self._pending.forget(entity_id)
 
     def load(self) -> None:
-        """Do nothing, because rows in memory are not stored."""
+        """Do nothing, because rows in memory are not stored anywhere."""
 
     def maintain(self) -> None:
-        """Do nothing."""
+        """Do nothing, because rows in memory need no maintenance."""
 
     @property
     def missing_texts(self) -> Sequence[str]:
-        """Texts without a vector, without duplicates."""
+        """Texts that still need a vector, without duplicates."""
         return self._pending.missing
 
     @property
     def missing(self) -> int:
-        """Number of texts without a vector."""
+        """Number of texts that still need a vector."""
         return len(self._pending.missing)
 
     def add(self, rows: Mapping[str, Vector]) -> None:
-        """Add vectors of missing texts, keyed by text key."""
+        """Add the vectors of missing texts, keyed by text key."""
         for entity_id, row, _ in self._pending.take(rows):
             batch = self._batch(entity_id, len(row))
             place = batch.places[entity_id]
             batch.matrix[place], batch.present[place] = row, True
 
     def _batch(self, entity_id: str, dimensions: int) -> _Batch:
-        """Return the batch of an entity. Create one for all pending entities without a batch."""
+        """Return the batch of an entity. If it has none, create one for all pending entities
+        without a batch.
+        """
         for batch in self._batches:
             if entity_id in batch.places:
                 return batch
@@ -237,7 +245,7 @@ class EntityVectors:
         return self._batches[-1]
 
     def index(self, eligibility: Eligibility) -> VectorIndex | None:
-        """Return the rows for searches; None if all entities lack a vector."""
+        """Return the vectors for searches; None if all entities lack a vector."""
         rows = self.matrix(eligibility.by_id)
         if rows is None:
             return None
@@ -248,7 +256,7 @@ class EntityVectors:
         return VectorIndex.of(matrix, present=None if present.all() else present, mean=mean)
 
     def matrix(self, places: Mapping[str, int]) -> tuple[Matrix, Mask] | None:
-        """Return the rows of the entities by position, and a mask of the rows with a vector.
+        """Return the row of each entity by position, and a mask of the entities with a vector.
 
         Args:
             places: Position of each entity, keyed by id, ascending from 0.
@@ -259,7 +267,8 @@ class EntityVectors:
         """
         batch = self._batches[0] if len(self._batches) == 1 else None
         if batch and batch.is_whole(places) and not self._present.any():
-            # The first build. A second matrix of a large catalog may not fit into memory.
+            # In the first build, use the matrix of the batch itself, because a second matrix of a
+            # large catalog may not fit into memory.
             matrix, present = batch.matrix, batch.present
         else:
             matrix, present = self._merge_batches(places)
@@ -272,7 +281,10 @@ class EntityVectors:
         return (matrix, present) if present.any() else None
 
     def _merge_batches(self, places: Mapping[str, int]) -> tuple[Matrix, Mask]:
-        """Merge the rows of the newest matrix and of the batches."""
+        """Return a new matrix with the rows of `_matrix` and of the batches, and its mask.
+
+        *places* is the position of each entity, keyed by id.
+        """
         old = self._current_rows(places)
         present = old >= 0
         newest = self._batches[0].matrix if self._batches else self._matrix
@@ -288,7 +300,9 @@ class EntityVectors:
         return matrix, present
 
     def _current_rows(self, places: Mapping[str, int]) -> np.ndarray:
-        """Return the row number of each entity in the newest matrix, -1 if missing there."""
+        """Return the index in `_matrix` of each entity's row, by position; -1 if it is missing
+        there.
+        """
         outdated, before = self._outdated, self._places
         numbers = (-1 if key in outdated else before.get(key, -1) for key in places)
         rows = np.fromiter(numbers, dtype=np.intp, count=len(places))
@@ -298,13 +312,14 @@ class EntityVectors:
 
 
 def listed_rows(eligibility: Eligibility, present: Mask) -> Mask:
-    """Return the rows used to compute the mean. Only rows listed by servers count.
+    """Return a mask of the entities whose vectors give the mean of the catalog.
 
-    Without such rows, all rows count.
+    These are the entities of kinds that servers list. If none of them has a vector, all entities
+    count.
 
     Args:
-        eligibility: The catalog.
-        present: True for each row with a vector.
+        eligibility: Index of the catalog's traits.
+        present: True for each entity with a vector.
     """
     listed = present.copy()
     listed[eligibility.positions_not_of_kinds(LISTED)] = False
@@ -315,7 +330,7 @@ def listed_rows(eligibility: Eligibility, present: Mask) -> Mask:
 def changed_texts(
     removed: Iterable[Entity], added: Iterable[Entity]
 ) -> tuple[list[str], list[Entity]]:
-    """Return the ids of entities whose rows are dropped, and the entities with new texts.
+    """Return the ids of the entities whose rows are dropped, and the entities with new texts.
 
     Args:
         removed: Removed entities and previous versions of changed ones.
@@ -333,18 +348,18 @@ def changed_texts(
 
 
 def texts_of(entity: Entity) -> tuple[str, str, Sequence[str]]:
-    """Return the whole text, the name and the examples of *entity*."""
+    """Return the whole text, the `name_text` and the examples of *entity*."""
     return embedding_text(entity), name_text(entity), example_texts(entity)
 
 
 def blend_name_vectors(wholes: Sequence[Vector], names: Sequence[Vector | None]) -> Matrix:
-    """Blend each entity's vector from the vectors of its whole text and its name.
+    """Blend the vector of each entity from the vectors of its whole text and of its `name_text`.
 
     The name describes a tool best, but has little weight in the whole text.
 
     Args:
-        wholes: Vectors of the whole texts.
-        names: Vectors of the names. Without one, the vector of the whole text is used.
+        wholes: Vector of each entity's whole text.
+        names: Vector of each entity's `name_text`. If None, the vector of the whole text is used.
 
     Returns:
         Unit rows, shape (n, d).

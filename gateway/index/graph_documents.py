@@ -25,12 +25,13 @@ from graphs.errors import GraphError, Notice
 GraphSource: TypeAlias = (
     "str | Path | Sequence[graphs.Document] | Callable[[], Sequence[graphs.Document]]"
 )
-"""Path of a folder, file or bundle; a list of documents; or a function that each build calls for
-them."""
+"""Source of the host's graph documents: the path of a folder, file or bundle; a list of documents;
+or a function that returns the documents and is called in each build."""
 LoadedDocuments: TypeAlias = "tuple[tuple[graphs.Document, ...], tuple[Diagnostic, ...]]"
-"""Documents, and diagnostics about unreadable ones."""
+"""Documents that were read, and diagnostics about unreadable ones."""
 PROPOSED = "proposed"
-"""Subfolder of proposed documents. They have no effect until someone accepts them."""
+"""Name of the subfolder with proposed documents. They have no effect until a person accepts
+them."""
 RDF_FORMATS = ("turtle", "json-ld", "n-triples")
 DIAGRAM_FORMATS = ("mermaid", "dot")
 GraphFormat = Literal["turtle", "json-ld", "n-triples", "mermaid", "dot"]
@@ -73,9 +74,10 @@ def export(
 
 
 def graph_of(snapshot: Snapshot, caller: Caller | None = None) -> ToolGraph:
-    """Return the part of *snapshot*'s graph that is visible to *caller*. None: the whole graph.
+    """Return the part of *snapshot*'s graph that is visible to *caller*; with None, the whole
+    graph.
 
-    The graph of an empty catalog is empty.
+    An empty catalog has an empty graph.
     """
     graph = snapshot.graph or ToolGraph.of(graphs.compile_facts(()))
     if caller is None or snapshot.graph is None:
@@ -87,11 +89,11 @@ def graph_of(snapshot: Snapshot, caller: Caller | None = None) -> ToolGraph:
 def node_named(
     snapshot: Snapshot, graph: ToolGraph, tool: str, caller: Caller | None = None
 ) -> str:
-    """Return the graph node of *tool*, which is an id or a name as in a call.
+    """Return the graph node of *tool*, which is an id or a name, as in `Gateway.invoke`.
 
     Raises:
         InvalidRequestError: If *tool* is not a text, blank, or ambiguous.
-        UnknownToolError: If *tool* is not in the catalog.
+        UnknownToolError: If *tool* is not in the catalog, or not visible to *caller*.
     """
     return graph.nodes[snapshot.position(resolve(snapshot, tool, filters_for(caller)).id)]
 
@@ -117,10 +119,10 @@ def source_of(source: GraphSource | None) -> GraphSource | None:
 
 
 class HostDocuments:
-    """The host's graph documents, loaded again for each build.
+    """The host's graph documents, loaded again in each build.
 
     Args:
-        source: Source of the documents; None for none.
+        source: Source of the documents. None if the host has no documents.
         patience_s: Maximum time, in seconds, that a build waits for a source function.
         flights: Runs the source function.
     """
@@ -129,7 +131,7 @@ class HostDocuments:
         self, source: GraphSource | None, *, patience_s: float, flights: SingleFlight[Any]
     ) -> None:
         self.path = source if isinstance(source, str | Path) else None
-        """File or folder of the documents, if they are on disk."""
+        """File or folder of the documents; None if they are not on disk."""
         self._source = source
         self._patience_s = patience_s
         self._flights = flights
@@ -137,7 +139,7 @@ class HostDocuments:
 
     @property
     def is_late(self) -> bool:
-        """True if the source function is still running. Its documents are for a later build."""
+        """True if the source function is still running. A later build will use its documents."""
         return self._pending is not None
 
     async def load(self) -> LoadedDocuments:
@@ -161,8 +163,8 @@ class HostDocuments:
 async def load(source: GraphSource | None) -> LoadedDocuments:
     """Read the documents of *source*.
 
-    Unreadable sources, documents and rules become diagnostics that name the location. The rest is
-    used.
+    Unreadable sources, documents and rules become diagnostics that name their location. All other
+    documents and rules are used.
     """
     if source is None:
         return (), ()
@@ -189,10 +191,10 @@ async def _load_source(source: GraphSource) -> tuple[tuple[graphs.Document, ...]
 
 
 def load_proposals(folder: Path | None) -> tuple[graphs.Document, ...]:
-    """Read the proposed documents of *folder*; empty without a folder.
+    """Read the proposed documents in a subfolder of *folder*; empty without a folder.
 
-    Their paths begin with the name of the subfolder. Unreadable documents are skipped here,
-    because the build of the graph reports them.
+    Their paths begin with the name of the subfolder. Unreadable documents are skipped here, because
+    the build of the graph reports them.
     """
     if folder is None or not (folder / PROPOSED).is_dir():
         return ()
@@ -205,7 +207,7 @@ def _notice_lines(notices: Sequence[Notice]) -> list[str]:
 
 
 def files_digest(path: str | Path) -> str:
-    """Return the digest of a file, or of all files in a folder; empty if unreadable."""
+    """Return the digest of a file, or of all files in a folder; empty if it is unreadable."""
     try:
         files = sorted(Path(path).rglob("*")) if Path(path).is_dir() else [Path(path)]
         return digest(repr([(str(file), file.read_bytes()) for file in files if file.is_file()]))

@@ -1,6 +1,6 @@
-"""Builder of the index. One build at a time; readers keep their snapshot.
+"""Builder of the index. Builds run one at a time, and running searches keep their snapshot.
 
-* After a change of the registrations, the next search waits for a new build.
+* After sources were added, removed or changed, the next search waits for a new build.
 * Only new or changed texts are embedded, in the background, after the build.
 * A search waits for missing vectors as long as new ones arrive. It stops waiting if none arrived
   for ``SearchOptions.query_timeout_s``, or if the embedder failed. Searches then use the existing
@@ -40,13 +40,13 @@ from gateway.types.access import access_key
 
 _COUNTS = ("gateway.index.entities", "gateway.index.embedded", "gateway.index.graph_edges")
 _FEW_TEXTS = 64
-"""Maximum number of missing texts that a search waits for even if words may answer it."""
+"""Maximum number of missing texts for which a search waits that may be answered by words."""
 _LOADING_S = 2.0
-"""Maximum wait, in seconds, of a search that words may answer, for a model to load. Usually enough,
-except for the first preparation of the model on a machine."""
+"""Maximum time, in seconds, that a search waits for a model to load if it may be answered by words.
+Usually enough, except for the first preparation of the model on a machine."""
 Progress = Callable[[str, int, int], None]
-"""Called with a stage (``servers``, ``model`` or ``embeddings``), the number of finished items and
-the total number of items (servers, models or texts)."""
+"""Called with a stage, the number of finished items and the total number. The stage is ``servers``,
+``model`` or ``embeddings``; its items are servers, models or texts."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -54,17 +54,17 @@ class Indexer:
     """Builds and stores the current snapshot of one gateway.
 
     Args:
-        registry: The sources.
-        embedder: Embedder of texts. None: index without vectors.
+        registry: The sources of the gateway.
+        embedder: Embedder of texts. If None, the index has no vectors.
         store: Store of vectors.
-        graph: The host's graph documents or their source; None for none.
+        graph: The host's graph documents or their source. None if the host has none.
         options: All options of the gateway.
-        own_store: True if the host gave its own store. Snapshots are then saved only if the
-            options require it.
+        own_store: True if the host gave its own store. Snapshots are then saved only if the options
+            require it.
         entities: Entities of the sources under their exposed names; filled by builds.
         telemetry: Records each build.
         flights: Runs the work of this class on the gateway's loop, each kind once at a time.
-        clock: Monotonic clock, in seconds.
+        clock: Returns a monotonic time in seconds.
         progress: Called with the progress of a build.
     """
 
@@ -80,9 +80,9 @@ class Indexer:
     clock: Clock
     progress: Progress
     builds: int = field(default=0, init=False)
-    """Number of builds."""
+    """Number of builds so far."""
     _embedded: tuple[int, int] = field(default=(0, 0), init=False)
-    """Progress of embedding: (texts embedded, texts in total)."""
+    """Progress of embedding: number of embedded texts, and number of all texts to embed."""
     _stalled_at: tuple[int, int] | None = field(default=None, init=False)
     """Value of `_embedded` when a search stopped waiting, or when embedding failed."""
     _newest: IndexBuild | None = field(default=None, init=False)
@@ -102,7 +102,7 @@ class Indexer:
         return IndexStore(self._folder, self.options.index) if self._folder else None
 
     async def current(self) -> IndexBuild:
-        """Return the newest build with all its vectors; build first if something changed.
+        """Return the newest build with all its vectors; build first if a source or option changed.
 
         The embedder's model is ready afterwards. If it cannot be prepared, a diagnostic says why.
         """
@@ -115,11 +115,11 @@ class Indexer:
             await self.flights.run("embed", self._embed)
 
     async def get(self, *, vectors: bool = False, words_first: bool = False) -> IndexBuild:
-        """Return the newest build; build first if something changed.
+        """Return the newest build; build first if a source or option changed.
 
         Args:
-            vectors: True to wait for missing vectors, by the rules of this module's docstring.
-            words_first: True if words may answer until the vectors are ready.
+            vectors: True to wait for missing vectors, as described at the top of this module.
+            words_first: True if searches may be answered by words until the vectors are ready.
         """
         while True:
             build = self._current_or_none()
@@ -129,9 +129,9 @@ class Indexer:
                 return build
 
     async def _wait_for_vectors(self, build: IndexBuild, words_first: bool) -> bool:
-        """Wait for more vectors. Return False if waiting is not worthwhile."""
+        """Wait for more vectors. Return False if waiting any longer is not worthwhile."""
         has_many_missing = words_first and build.missing > _FEW_TEXTS
-        # A model is useless without vectors of the catalog.
+        # A loaded model is useless as long as the catalog lacks vectors.
         is_useless = has_many_missing and not build.snapshot.ranks_by_vectors()
         limit_s = _LOADING_S if words_first else None
         if (
@@ -156,9 +156,9 @@ class Indexer:
         return False
 
     def _current_or_none(self) -> IndexBuild | None:
-        """Return the newest build, or None if something changed since.
+        """Return the newest build, or None if it is outdated.
 
-        If a retry of a failed part is due, it is started in the background.
+        If a retry of a failed source or embedder is due, start it in the background.
         """
         build = self._newest
         if build is None or build.generation != self.registry.generation:
@@ -170,7 +170,7 @@ class Indexer:
 
     @property
     def _has_gaps(self) -> bool:
-        """True if rows of the index are missing in the database."""
+        """True if rows with vectors of the index are missing in the database."""
         return self._rows is not None and self._rows.has_gaps
 
     def notes(self, build: IndexBuild) -> tuple[Diagnostic, ...]:
@@ -198,12 +198,12 @@ class Indexer:
             self.progress("embeddings", done, total)
 
     async def refresh(self) -> IndexBuild:
-        """List every source again, build, and return the build with all its vectors."""
+        """List every source again and build. Return the build with all its vectors."""
         self.registry.mark_all_dirty()
         return await self.current()
 
     async def _build(self) -> None:
-        """List changed sources and build with the stored vectors; then embed missing texts."""
+        """List changed sources and build with the stored vectors; then embed the missing texts."""
         with self._recorded("build") as began:
             generation, registrations = self.registry.generation, self.registry.all()
             before = self._newest.listed if self._newest else {}
@@ -215,7 +215,7 @@ class Indexer:
             )
             build = self._newest
             made_of = build and not build.failed and (build.generation, build.listed)
-            # If the same sources failed again, keep the index and with it the cached results.
+            # If the same sources failed again, keep the index, so that cached results stay valid.
             if not build or self._has_gaps or made_of != (generation, listed):
                 build = await self._load_or_compile(generation, listed)
                 self.builds += 1
@@ -226,7 +226,7 @@ class Indexer:
     async def _load_or_compile(
         self, generation: int, listed: Mapping[str, ListResult]
     ) -> IndexBuild:
-        """Load the saved snapshot if this is the first build and it exists; else compile."""
+        """Build from *listed*. The first build loads the saved snapshot if it exists."""
         notes = [note for result in listed.values() for note in result.listing.diagnostics]
         notes += self.entities.load_names(listed)
         path, store = self._documents.path, self._index_store
@@ -257,13 +257,13 @@ class Indexer:
             notes += (*faults, *self.entities.notes, *dict.fromkeys(stored.diagnostics))
             snapshot = self._compiler.compile(documents=documents, diagnostics=notes)
         missing = self._compiler.vectors.missing if self.embedder else 0
-        # The naming contains all names, and only saved snapshots need it.
+        # The naming contains all names of entities, and only saved snapshots need it.
         naming = self.entities.naming if store else ()
         build = partial(build, settings=(*settings, *naming), failed=self._documents.is_late)
         return build(snapshot=snapshot, missing=missing)
 
     async def _wait_until_prepared(self, limit_s: float | None) -> bool:
-        """Wait for the embedder's model. Return whether it is still being prepared.
+        """Wait for the embedder's model. Return True if it is not ready after *limit_s* seconds.
 
         This time does not count as time of a search. Failures are reported at each use of the
         embedder.
@@ -294,7 +294,7 @@ class Indexer:
                 self._publish(self._with_vectors(self._newest, vectors), began)
 
     async def _embed_missing(self, limit: int | None = None) -> DocumentVectors:
-        """Embed texts without a vector, in parts, and store the vectors. Return the cost."""
+        """Embed at most *limit* missing texts, and store the vectors. Return cost and failures."""
         if self.embedder is None:
             return DocumentVectors(rows={})
         embed = partial(
@@ -318,7 +318,7 @@ class Indexer:
         return cost
 
     def _with_vectors(self, build: IndexBuild, vectors: DocumentVectors) -> IndexBuild:
-        """Return *build* with the current vectors, and the diagnostics and costs of *vectors*."""
+        """Return *build* with the current vectors, plus the diagnostics and costs in *vectors*."""
         rows, refused = self._compiler.vectors, vectors.refused
         missing = rows.missing - len(refused.keys() & rows.missing_texts)
         notes = [*build.snapshot.diagnostics, *vectors.diagnostics]
@@ -338,7 +338,7 @@ class Indexer:
 
     @contextmanager
     def _recorded(self, step: Literal["build", "embed"]) -> Iterator[float]:
-        """Trace and time a build, or the embedding after it."""
+        """Trace and time one step: a build, or the embedding after it. Yield its start time."""
         name = f"gateway.index.{step}"
         operation = self.telemetry.operation(name, metric=f"{name}.duration", labels={})
         with operation.within():
@@ -349,7 +349,7 @@ class Indexer:
                 operation.describe(dict(zip(_COUNTS, counts, strict=True)))
 
     def _publish(self, build: IndexBuild, began: float) -> None:
-        """Make *build* the newest one."""
+        """Make *build* the newest one. *began* is the start time of the step that made it."""
         failed = build.failed or any(result.failed for result in build.listed.values())
         now, spent_s = self.clock(), time.perf_counter() - began
         retry_at = now + self.options.upstream.retry_after_s if failed else None
@@ -360,12 +360,11 @@ class Indexer:
         if self._rows is not None and not build.missing:
             self.flights.start("rows", partial(with_rows, self._rows, self._rows.maintain))
         if self._index_store and not self._index_store.newest and not build.missing:
-            # Only the first build is saved here. Later ones are saved at the end, because each
-            # costs as much.
+            # Later builds are only saved when the gateway closes, because saving is slow.
             self.flights.start("save", self._save)
 
     async def _save(self) -> None:
-        """Save the newest snapshot, unless already saved or incomplete."""
+        """Save the newest snapshot, unless it is already saved or incomplete."""
         build, store = self._newest, self._index_store
         if build is None or store is None or build.saved or build.missing or build.failed:
             return
@@ -376,7 +375,7 @@ class Indexer:
             self._newest = replace(build, snapshot=build.snapshot.with_diagnostics(notes))
 
     def gauges(self) -> Mapping[str, Mapping[str, float]]:
-        """Return the metrics of the newest build; see `Telemetry.observe`."""
+        """Return gauges of the newest build; see `Telemetry.observe`."""
         if (build := self._newest) is None:
             return {}
         done, total = self._embedded

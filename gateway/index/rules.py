@@ -1,4 +1,4 @@
-"""Edges between tools, derived by rules. Each rule can be disabled.
+"""Edges between tools, derived by rules. Options can disable each rule.
 
 * phases: see `gateway.index.tool_words`. The other rules derive prerequisites.
 * suppliers: a tool that gets X without arguments supplies a required argument named X. A tool with
@@ -6,14 +6,15 @@
 * calendar: a tool that reports the current date or time supplies arguments in a date or time
   format.
 * checks: a tool that validates X comes before tools that need an X.
-* sign_in: a tool that signs in to something comes before tools that use it.
-* connection: a tool that reports whether the machine is online comes before tools that need this.
+* sign_in: a tool that signs in to a service comes before tools that use the service.
+* connection: a tool that reports whether the machine is online comes before tools that need the
+  network.
 
 A single word has a meaning only within one server, except for universal ones (a date, a place).
 
 Rules are guesses. Their edges are *derived*, never declared, and documents of the host can override
-them. Rules look tools up by keys instead of comparing pairs. When a tool is added or removed, only
-tools that look up one of its keys are derived again.
+them. Rules look tools up by keys instead of comparing pairs of tools. When a tool is added or
+removed, only edges of tools that look up one of its keys are derived again.
 """
 
 from __future__ import annotations
@@ -37,25 +38,29 @@ from gateway.options import GraphOptions
 from gateway.types import Entity
 
 Edges: TypeAlias = Mapping[tuple[Relation, str], str]
-"""Edges of one tool: the rule that found the edge, keyed by relation and id of the target."""
+"""Edges of one tool. The key is the relation and the id of the other tool, and the value is the
+name of the rule that found the edge."""
 _Key: TypeAlias = tuple[str, Hashable]
-"""Kind of the key, and its words."""
+"""Key under which rules look up tools: the kind of the key, and its value, such as words of a
+name."""
 _RuleEdges: TypeAlias = Iterator[tuple[Relation, str]]
 """Edges of one tool: pairs of the relation and the id of the other tool."""
 MAX_GROUP = 64
-"""Maximum number of tools of one server with a common word. A more common word relates none."""
+"""Maximum number of tools of one server whose names share a noun. A more frequent noun does not
+relate tools."""
 MAX_SUPPLIERS = 2
-"""Maximum number of suppliers of an argument. If there are more, none of them is used."""
+"""Maximum number of tools that supply an argument. If there are more, no edge is derived."""
 _MAX_TOOLS: Mapping[str, int] = {
     "about": MAX_GROUP, "free": MAX_SUPPLIERS, "whole": MAX_SUPPLIERS,
     "date": 1, "time": 1, "check": 1, "online": 1,
 }  # fmt: skip
-"""Maximum number of tools with the same key, by kind of key. Keys with more tools are ignored."""
+"""Maximum number of tools that offer the same key, by kind of key. Keys with more tools are
+ignored."""
 _MAX_WORDS = 1 << 14
 """Maximum number of tools whose words are cached."""
 _SERVER_KEYS = ("check", "online")
-"""Kinds of keys that tools offer only to their own server. If that server reports the machine's
-environment, such as its clock, they offer them to all servers."""
+"""Kinds of keys that a tool offers only to tools of its own server. If that server also reports the
+machine's environment, such as its clock, the tool offers them to tools of all servers."""
 
 _SIGN_IN = frozenset({"login", "signin", "authenticate", "authorize"})
 _SPLIT_SIGN_IN = (frozenset({"log", "in"}), frozenset({"sign", "in"}))
@@ -75,7 +80,7 @@ _ONLINE = re.compile(
 
 
 class EdgeDeriver:
-    """Derives the edges of a changing catalog. Not thread-safe.
+    """Derives the edges between the tools of a changing catalog. Not thread-safe.
 
     Args:
         options: Options that enable the rules.
@@ -85,7 +90,8 @@ class EdgeDeriver:
         self._rules = {name: rule for name, rule in RULES.items() if getattr(options, name)}
         self._index = _ToolIndex()
         self.edges: dict[str, Edges] = {}
-        """Edges, keyed by the id of the tool where they start. Tools without edges are absent."""
+        """Edges of each tool, keyed by the id of the tool where they start. Tools without edges are
+        absent."""
 
     def update(self, removed: Iterable[Entity], added: Iterable[Entity]) -> set[str]:
         """Remove and add entities. Return the ids of tools whose edges changed."""
@@ -106,7 +112,7 @@ class EdgeDeriver:
         return {tool_id for tool_id in touched if self._update_edges(tool_id)}
 
     def _update_edges(self, tool_id: str) -> bool:
-        """Derive the edges of one tool again. Return whether they changed."""
+        """Derive the edges of one tool again. Return True if they changed."""
         previous = self.edges.pop(tool_id, {})
         derived: dict[tuple[Relation, str], str] = {}
         if entity := self._index.entities.get(tool_id):
@@ -120,18 +126,20 @@ class EdgeDeriver:
 
 
 class _ToolIndex:
-    """Index of tools by the keys they offer, and by the keys they look up."""
+    """Tools, indexed by the keys that they offer and by the keys that they look up."""
 
     def __init__(self) -> None:
         self.entities: dict[str, Entity] = {}
-        """Entities, keyed by id."""
+        """Tools, keyed by id."""
         self._words: dict[str, ToolWords] = {}
-        """Cached words of some entities, keyed by id. The words of all would exceed the entities in
-        size."""
+        """Cached words of some tools, keyed by id. The words of all tools would need more memory
+        than the tools themselves."""
         self.owners: defaultdict[_Key, dict[str, None]] = defaultdict(dict)
-        """Ids of the tools that offer a key."""
+        """Ids of the tools that offer a key, keyed by the key. The inner dictionary is an
+        ordered set."""
         self.readers: defaultdict[_Key, dict[str, None]] = defaultdict(dict)
-        """Ids of the tools that look up a key."""
+        """Ids of the tools that look up a key, keyed by the key. The inner dictionary is an ordered
+        set."""
 
     def replace(self, old: Iterable[Entity], new: Iterable[Entity]) -> None:
         for entity in old:
@@ -161,7 +169,9 @@ class _ToolIndex:
         return self.words(self.entities[tool_id])
 
     def find(self, key: _Key) -> tuple[str, ...] | None:
-        """Return the ids of the tools that offer *key*; None if none does, () if too many do."""
+        """Return the ids of the tools that offer *key*; None if there are none, () if there are too
+        many.
+        """
         tool_ids = self.owners.get(key)
         if not tool_ids:
             return None
@@ -172,7 +182,10 @@ class _ToolIndex:
         )
 
     def helpers(self, key: _Key, server: str) -> Iterator[str]:
-        """Yield tools that offer *key* to *server*: its own tools, and tools for all servers."""
+        """Yield the ids of the tools that offer *key* to tools of *server*.
+
+        These are tools of *server* itself, and tools that offer the key to all servers.
+        """
         for helper in self.find(key) or ():
             helper_server = self.entities[helper].server
             if helper_server == server or ("machine", helper_server) in self.owners:
@@ -187,7 +200,7 @@ def _discard(table: dict[_Key, dict[str, None]], keys: Iterable[_Key], tool_id: 
 
 
 def _offered_keys(tool: ToolWords) -> Iterator[_Key]:
-    """Yield the keys that *tool* offers."""
+    """Yield the keys under which other tools can look up *tool*."""
     yield from noun_keys(tool)
     yield from _supplier_keys(tool)
     if tool.reports_environment:
@@ -203,7 +216,7 @@ def _offered_keys(tool: ToolWords) -> Iterator[_Key]:
 
 
 def _lookup_keys(tool: ToolWords) -> Iterator[_Key]:
-    """Yield the keys that the rules look up for *tool*."""
+    """Yield the keys that the rules look up to find edges of *tool*."""
     yield from noun_keys(tool)
     for name in tool.required:
         yield from (("free", name[start:]) for start in range(len(name)))
@@ -215,7 +228,7 @@ def _lookup_keys(tool: ToolWords) -> Iterator[_Key]:
 
 
 def _phase_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
-    """Yield next steps from the tools that share the rarest noun."""
+    """Yield the next steps of *tool* among the tools that share its rarest noun."""
     sharing = [index.find(key) or () for key in step_keys(tool)]
     rarest = min(sharing, key=len, default=())
     others = steps_after(tool, map(index.tool, rarest))
@@ -233,7 +246,7 @@ def _supplier_keys(tool: ToolWords) -> Iterator[_Key]:
 
 
 def _supplier_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
-    """Yield the tools that supply a required argument."""
+    """Yield the tools that supply a required argument of *tool*."""
     for name in tool.required:
         for supplier in _best_suppliers(name, index) or index.find(("whole", name)) or ():
             if index.tool(supplier).is_understood_by(tool.server):
@@ -241,7 +254,10 @@ def _supplier_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
 
 
 def _best_suppliers(name: Name, index: _ToolIndex) -> Sequence[str]:
-    """Return the best suppliers of an argument: for ``start_date`` a start date, else a date."""
+    """Return the ids of the best suppliers of the argument *name*.
+
+    For ``start_date`` these are tools that supply a start date, or else tools that supply a date.
+    """
     for start in range(len(name)):
         suppliers = index.find(("free", name[start:]))
         if suppliers is not None:
@@ -261,7 +277,9 @@ def _clock_keys(tool: ToolWords) -> list[_Key]:
 
 
 def _clock_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
-    """Yield the tool that reports the date or time, if the catalog has exactly one."""
+    """Yield the tool that reports a date or time that *tool* needs, if the catalog has exactly
+    one.
+    """
     for key in _clock_keys(tool):
         yield from (("requires", helper) for helper in index.find(key) or ())
 
@@ -271,7 +289,9 @@ def _without_qualifier(name: Name) -> Name:
 
 
 def _check_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
-    """Yield checks, such as ``validate_email`` for an argument ``email`` or ``email_address``."""
+    """Yield the tools that check an argument of *tool*, such as ``validate_email`` for ``email`` or
+    ``email_address``.
+    """
     for name in tool.required:
         has_own = index.find(("check", name)) is not None
         key = "check", name if has_own else _without_qualifier(name)
@@ -279,12 +299,15 @@ def _check_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
 
 
 def _sign_in_target(tool: ToolWords) -> frozenset[str]:
-    """Return the words in a tool's name for the target of its sign-in."""
+    """Return the words in the name of *tool* that say to which service it signs in."""
     return frozenset(tool.name) - _SIGN_IN - _ROUND_SIGN_IN
 
 
 def _sign_in_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
-    """Yield the sign-in whose whole target is in the tool's name, if there is exactly one."""
+    """Yield the tool that signs in to a service in the name of *tool*, if there is exactly one.
+
+    All words for the service must be in the name.
+    """
     for word in tool.name:
         sign_ins = index.find(("sign_in", word)) or ()
         fitting = [
@@ -295,7 +318,9 @@ def _sign_in_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
 
 
 def _is_sign_in(name: Name) -> bool:
-    """Return whether a name begins or ends with a sign-in word. Elsewhere it has other meanings."""
+    """Return whether the first or last word of *name* means sign-in. Elsewhere it has other
+    meanings.
+    """
     core = [word for word in name if word not in FILLERS] or [""]
     split = any(pair <= {*name} for pair in _SPLIT_SIGN_IN)
     return split or core[0] in _SIGN_IN or core[-1] in _SIGN_IN
@@ -306,7 +331,9 @@ def _needs_network(tool: ToolWords) -> bool:
 
 
 def _connection_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
-    """Yield the connection check for tools that sign in or say that they need the network."""
+    """Yield the tool that checks the connection, if *tool* signs in or says that it needs the
+    network.
+    """
     if _needs_network(tool):
         yield from (("requires", helper) for helper in index.helpers(("online", ()), tool.server))
 
@@ -330,5 +357,5 @@ RULES: Mapping[str, Callable[[ToolWords, _ToolIndex], _RuleEdges]] = {
     "sign_in": _sign_in_edges,
     "connection": _connection_edges,
 }
-"""Derivation rules, keyed by the `GraphOptions` field that enables them. Groups are not a rule,
-because they are links of the tool's document."""
+"""Rules that derive edges, keyed by the field of `GraphOptions` that enables them. Groups are not
+included, because they are links in a tool's document."""

@@ -1,4 +1,4 @@
-"""An immutable snapshot of the catalog, ready for searches."""
+"""An immutable snapshot of the catalog for searches, and the build that made it."""
 
 from __future__ import annotations
 
@@ -25,43 +25,45 @@ from graphs.lexical.analysis import fold
 from graphs.lexical.bm25_index import BM25Index
 
 _MAX_RECURRING = 5
-"""Maximum number of diagnostics of one harmless code that every search repeats."""
+"""Maximum number of diagnostics with the same harmless code that every search repeats."""
 _MAX_AUDIENCES = 64
 MIN_EMBEDDED_SHARE = 0.8
-"""Minimum share of eligible entities with a vector. Below it words rank better, because entities
-without a vector would always come last. Figures are in ADR 53."""
+"""Minimum share of eligible entities with a vector. Below it, words rank instead of vectors,
+because entities without a vector would always come last. Figures are in ADR 53."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Snapshot:
-    """The index at one moment."""
+    """The index at one moment: entities, words, graph and vectors."""
 
     version: int
-    """Number of the snapshot. Part of the key of cached searches."""
+    """Version of the index. Part of the key of cached search results."""
     entities: Sequence[Entity]
-    """Entities in the order of their exposed names, so that ties by position are ties by name."""
+    """Entities in the order of their exposed names. Ties in a ranking are ordered by position, and
+    thus by name."""
     by_name: Mapping[str, Sequence[int]]
-    """Positions, ascending, keyed by folded exposed name and folded name at the source."""
+    """Positions of the entities with a name, ascending. Keys are exposed names and names at the
+    source, both folded."""
     eligibility: Eligibility
     lexical: BM25Index
     graph: ToolGraph | None
-    """None for an empty catalog."""
+    """The graph of the entities. None for an empty catalog."""
     vectors: CatalogVectors | None
-    """None if all entities lack a vector."""
+    """The vectors of the entities. None if all entities lack a vector."""
     server_ids: Positions
-    """Server number of each entity, shape (n,). Entities of kinds that servers do not list have
-    individual numbers."""
+    """Id of each entity's server, shape (n,). Each entity of a kind that servers do not list has an
+    id of its own."""
     visibility: Visibility = EVERYTHING_VISIBLE
-    """Access rules of callers."""
+    """Rules that decide which entities a caller may see."""
     diagnostics: tuple[Diagnostic, ...] = ()
-    """Problems of the build. A large catalog may have one for each of many tools."""
+    """Problems found by the build. A large catalog may have one for each of many tools."""
 
     @cached_property
     def recurring_diagnostics(self) -> tuple[Diagnostic, ...]:
         """Diagnostics that every search repeats, without duplicates.
 
-        Of a harmless code only the first few are repeated, because a folder may contain very many
-        broken documents.
+        Only the first few diagnostics with the same harmless code are repeated, because a folder
+        may contain very many broken documents.
         """
         recurring: list[Diagnostic] = []
         counts: Counter[str] = Counter()
@@ -85,24 +87,30 @@ class Snapshot:
         return self.eligibility.by_id[entity_id]
 
     def named(self, name: str) -> Sequence[int]:
-        """Return the positions of the entities with this id, exposed name or name at the source."""
+        """Return the positions of the entities with *name* as id, exposed name or name at the
+        source.
+        """
         position = self.eligibility.by_id.get(name)
         return self.by_name.get(fold(name), ()) if position is None else [position]
 
     @property
     def dimensions(self) -> int | None:
-        """Length of the vectors; None if all entities lack a vector."""
+        """Number of dimensions of the vectors; None if all entities lack a vector."""
         return None if self.vectors is None else self.vectors.dimensions
 
     def ranks_by_vectors(self, mask: Mask | None = None) -> bool:
-        """Return whether enough eligible entities have a vector. *mask* None: all are eligible."""
+        """Return whether enough eligible entities have a vector. If *mask* is None, all are
+        eligible.
+        """
         if self.vectors is None or self.vectors.present is None:
             return self.vectors is not None
         present = self.vectors.present[... if mask is None else mask]
         return int(present.sum()) >= MIN_EMBEDDED_SHARE * len(present)
 
     def gauges(self) -> Mapping[str, Mapping[str, float]]:
-        """Return the numbers of entities by kind and of pending approvals, as gauges."""
+        """Return gauges: the number of entities of each kind, and the number of pending
+        approvals.
+        """
         traits = self.eligibility.by_trait.items()
         kinds = {
             str(kind): len(positions) for (trait, kind), positions in traits if trait == "kind"
@@ -112,7 +120,9 @@ class Snapshot:
         return {"gateway.index.entities": kinds, "gateway.approvals.pending": {"": pending}}
 
     def mask(self, filters: Filters) -> Mask:
-        """Return the mask of *filters*, shape (n,), read-only."""
+        """Return the mask of the entities that pass *filters*, shape (n,). It must not be
+        changed.
+        """
         base_filters = filters
         if filters.user or filters.tenant or filters.unrestricted:
             base_filters = replace(filters, user="", tenant="", unrestricted=False)
@@ -121,8 +131,8 @@ class Snapshot:
         return mask
 
     def open_to(self, filters: Filters) -> Mask:
-        """Return the mask of the entities visible to the caller of *filters*, ignoring other
-        filters.
+        """Return the mask of the entities that the caller of *filters* may see. Other filters are
+        ignored.
         """
         return self._without_denied(self.eligibility.open_to(filters.scopes), filters)
 
@@ -132,12 +142,12 @@ class Snapshot:
         return mask & self._audience_mask(self.visibility.audience(filters))
 
     def audience(self, caller: Party) -> tuple[frozenset[str], Audience]:
-        """Return a key that is equal for callers with equal visibility."""
+        """Return a key that is equal for all callers who may see the same entities."""
         return caller.scopes, self.visibility.audience(caller)
 
     @cached_property
     def _audience_mask(self) -> Callable[[Audience], Mask]:
-        """Function that returns the mask of an audience. The latest masks are cached."""
+        """Returns the mask of the entities visible to an audience. The latest masks are cached."""
         classes = self.visibility.classify(self.entities)
         return lru_cache(_MAX_AUDIENCES)(partial(self.visibility.open, classes))
 
@@ -148,8 +158,8 @@ class Snapshot:
         )
 
     def exposed(self, name: str, mask: Mask) -> tuple[int, ...]:
-        """Return the position of the eligible entity with exactly this exposed name; () if
-        missing.
+        """Return the position of the eligible entity whose exposed name is exactly *name*; () if
+        there is none.
         """
         return tuple(
             position
@@ -163,23 +173,23 @@ class IndexBuild:
     """A snapshot, its inputs, and the cost of its build."""
 
     generation: int
-    """Generation of the registrations; see `Registry.generation`."""
+    """Generation of the gateway's registrations at the build; see `Registry.generation`."""
     listed: Mapping[str, ListResult]
-    """Listings, keyed by server."""
+    """Listings from which the snapshot was built, keyed by server."""
     settings: tuple[object, ...] = ()
-    """Other inputs of the snapshot; see `gateway.index.storage.IndexStore`."""
+    """All other inputs of the snapshot; see `gateway.index.storage.IndexStore`."""
     snapshot: Snapshot
     saved: bool = False
-    """True if the snapshot was loaded from an earlier process."""
+    """True if the snapshot was loaded from a file that an earlier process saved."""
     missing: int = 0
     """Number of texts that still have to be embedded."""
     failed: bool = False
-    """True if texts could not be embedded, or documents are late. The build is then retried
-    later."""
+    """True if texts could not be embedded, or if graph documents are late. The build is then
+    retried later."""
     embedded: int = 0
-    """Number of texts sent to the embedder."""
+    """Number of texts sent to the embedder in this build."""
     tokens: int = 0
-    """Number of tokens that the embedder reported for them."""
+    """Number of tokens in these texts, as the embedder reported it."""
     duration_s: float = 0.0
     built_at: float = 0.0
     """Time of the build, by the clock of the `Indexer`."""
@@ -206,24 +216,27 @@ class IndexBuild:
         )
 
     def under(self, visibility: Visibility) -> IndexBuild:
-        """Return the build with another *visibility*."""
+        """Return the build with other access rules."""
         if self.snapshot.visibility is visibility:
             return self
         return replace(self, snapshot=replace(self.snapshot, visibility=visibility))
 
     def without_model(self, failed: Failed) -> IndexBuild:
-        """Return the build with a diagnostic that says why the model is not ready."""
+        """Return the build with a diagnostic about *failed*, the reason why the model is not
+        ready.
+        """
         note = Diagnostic(stage="embed", code="embedding_failed", detail=failed.reason)
         notes = tuple(dict.fromkeys((*self.snapshot.diagnostics, note)))
         return replace(self, snapshot=replace(self.snapshot, diagnostics=notes))
 
 
 def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
-    """Return the callable entity with this id, exposed name, or unique name at the source.
+    """Return the callable entity that *tool* names by id, exposed name, or unique name at the
+    source.
 
     Raises:
-        InvalidRequestError: If *tool* is not a text, blank, or may name several tools. The other
-            tool may be withheld or gone.
+        InvalidRequestError: If *tool* is not a text, is blank, or may name several tools. One of
+            these may be hidden from the caller or no longer exist.
         UnknownToolError: If *tool* does not name a callable entity.
     """
     if not isinstance(tool, str):
@@ -253,7 +266,8 @@ def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
     exposed_names = (
         entity.exposed_name for index, entity in enumerate(snapshot.entities) if mask[index]
     )
-    # Only the number of unlisted servers, because the caller may not be allowed to see their names.
+    # The message says only how many servers are unlisted, because the caller may not be allowed to
+    # see their names.
     unlisted = sum(note.code == "source_load_failed" for note in snapshot.diagnostics)
     raise UnknownToolError(tool, near(tool, exposed_names), unlisted=unlisted)
 
@@ -261,8 +275,9 @@ def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
 def _has_ambiguous_name(entity: Entity) -> bool:
     """Return whether the source's name of *entity* may be the exposed name of another tool.
 
-    A name that cannot be exposed, for example in another script, is not the name of any tool.
-    Only a tool trusted by the host can be called by it.
+    If a name cannot be exposed, for example in another script, it cannot be the name of another
+    tool. Of entities with such an ambiguous name, only a tool trusted by the host can be called by
+    it.
     """
     plain = plain_name(entity.name, entity.id if entity.trusted else "")
     return row_of(entity.kind).callable and entity.exposed_name != plain

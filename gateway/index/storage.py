@@ -1,7 +1,7 @@
 """Saved snapshots, so that a large catalog is not compiled again at each start.
 
 * The file name is a fingerprint of all inputs of the snapshot: listings, hints, the host's
-  documents, model, options and this code. A changed input leads to another file.
+  documents, model, options and this code. With a changed input, the file name is another one.
 * A file contains a checksum and plain arrays in the format safetensors. Loading never runs code.
 * An unreadable file is ignored with a diagnostic, and the snapshot is compiled again.
 """
@@ -46,28 +46,29 @@ from graphs.lexical.bm25_index import BM25Index
 _SUFFIX = ".index"
 _SUM = struct.Struct("<Q")
 _START = struct.Struct("<QQ")
-"""Checksum, and length of the JSON header of safetensors."""
+"""Start of a file: the checksum, and the length of the JSON header of safetensors."""
 _DTYPES = {"BOOL": "?", "U8": "u1", "I32": "<i4", "I64": "<i8", "U64": "<u8", "F32": "<f4"}
 """Type names of numpy, keyed by type names of safetensors."""
 _HEADER = "header"
-"""Name of the array that contains the metadata as JSON."""
+"""Name of the safetensors array that contains the snapshot's metadata as JSON."""
 _CATALOG_CODES = frozenset(
     {"name_qualified", "name_similar", "name_withheld", "graph_document_invalid"}
 )
-"""Codes of diagnostics that depend only on the catalog, not on the state of its servers."""
+"""Codes of the saved diagnostics. They depend only on the catalog, not on the state of its
+servers."""
 _FAULTS = (OSError, KeyError, TypeError, ValueError, IndexError, AttributeError, struct.error)
 _FACT = attrgetter(*(each.name for each in fields(Fact)))
 Arrays = dict[str, np.ndarray]
 
 
 class IndexStore:
-    """A folder of saved snapshots. Safe for use by several threads and processes.
+    """A folder of saved snapshots. Threads and processes can share it safely.
 
     A snapshot is identified by all its inputs: the listing of each source (*listed*) and all other
-    inputs (*settings*). The `repr` of each input must be complete.
+    inputs (*settings*). The `repr` of each input must contain all of its data.
 
     Args:
-        folder: Created when a snapshot is saved.
+        folder: Folder of the files. It is created when the first snapshot is saved.
         options: Options that say which snapshots are saved, and how many.
     """
 
@@ -80,9 +81,9 @@ class IndexStore:
     def load(
         self, listed: Mapping[str, ListResult], settings: Iterable[object]
     ) -> tuple[Snapshot | None, tuple[Diagnostic, ...]]:
-        """Return the snapshot with these inputs, None if missing, and diagnostics.
+        """Return the snapshot that was saved with these inputs, None if missing, and diagnostics.
 
-        The snapshot has version 0 and only diagnostics of the catalog itself.
+        The version of the snapshot is 0. The snapshot has only diagnostics of the catalog itself.
         """
         fingerprint = _fingerprint(listed, settings)
         path = self._snapshot_path(fingerprint)
@@ -102,7 +103,7 @@ class IndexStore:
     def save(
         self, listed: Mapping[str, ListResult], settings: Iterable[object], snapshot: Snapshot
     ) -> tuple[Diagnostic, ...]:
-        """Save *snapshot* if it is large and new, and delete the oldest saved snapshots.
+        """Save *snapshot* if it is large and not saved yet, and delete the oldest saved snapshots.
 
         Returns:
             Diagnostics if saving failed; else empty.
@@ -147,7 +148,9 @@ def _fingerprint(listed: Mapping[str, ListResult], settings: Iterable[object]) -
 
 @cache
 def _code_version() -> str:
-    """Return a description of this code's version, because other versions' snapshots may differ."""
+    """Return a text that identifies the version of this code, because other versions may compile
+    other snapshots from the same inputs.
+    """
     root = Path(__file__).parents[2]
     folders = ("gateway/index", "gateway/catalog", "gateway/sources", "graphs")
     files = sorted(path for name in folders for path in (root / name).rglob("*.py"))
@@ -156,14 +159,14 @@ def _code_version() -> str:
 
 
 def _write(metadata: Mapping[str, object], arrays: Arrays) -> bytes:
-    """Return a file with a checksum, *metadata* as JSON, and *arrays* in the format safetensors."""
+    """Return the content of a file: a checksum, *metadata* as JSON, and *arrays* as safetensors."""
     header = np.frombuffer(json.dumps(metadata).encode(), np.uint8)
     tensors = save({_HEADER: header, **arrays})
     return _SUM.pack(zlib.crc32(tensors)) + tensors
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
-    """Return metadata and arrays of a file from `_write`.
+    """Return the metadata and the arrays of a file that contains the bytes from `_write`.
 
     The arrays are memory-mapped: processes share them, and the system can evict them. Files are
     only replaced or deleted as a whole.
@@ -177,7 +180,7 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
     tensors = memoryview(data)[_SUM.size :]
     if checksum != zlib.crc32(tensors):
         raise ValueError("the checksum does not match")
-    # Read the layout directly, because the reader of safetensors copies each array.
+    # Read the arrays directly, because the reader of safetensors copies each of them.
     values = tensors[_START.size - _SUM.size + length :]
     header = json.loads(data[_START.size : _START.size + length])
     arrays = {
@@ -300,7 +303,7 @@ def _decode_texts(raw: dict[str, Any], prefix: str, arrays: Arrays) -> BM25Index
 
 
 def _arrays_of(value: Any, prefix: str) -> Arrays:
-    """Return the array fields of a dataclass, keyed by prefixed name."""
+    """Return the array fields of a dataclass, keyed by field name with *prefix* before it."""
     values = {field.name: getattr(value, field.name) for field in fields(value)}
     return {prefix + name: array for name, array in values.items() if isinstance(array, np.ndarray)}
 

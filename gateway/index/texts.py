@@ -22,34 +22,35 @@ from graphs.lexical.analysis import split_identifier
 from graphs.markdown.document import Document, Link, Section
 
 EMBEDDED_CHARS = 900
-"""Maximum length of an embedded text, in characters. Names and purposes come first, and details of
-longer texts would blur the vector."""
+"""Maximum length of an embedded text, in characters. Names and purposes come first, and details
+after them would blur the vector."""
 MAX_EXAMPLES = 50
 """Maximum number of embedded examples of one entity."""
 _FIELD_CHARS = 300
 _LISTS: Mapping[Field, int] = {"tools": 500, "skills": 500}
-"""Maximum length of the fields with lists of names, in characters. Other fields: `_FIELD_CHARS`."""
+"""Maximum length, in characters, of the indexed fields that are lists of names. Other fields have
+the maximum `_FIELD_CHARS`."""
 _MAX_PARAMETERS = 40
 _MAX_VALUES, _VALUES_CHARS = 50, 2000
-"""Maximum number of values of one schema, and maximum length of all values of a tool, in
-characters."""
+"""Maximum number of indexed values of one argument, and maximum length of a tool's indexed values
+together, in characters."""
 _LINE_CHARS, _LINE_NAMES = 240, 12
-"""Limits of a line for a chat model: characters of the description, number of arguments or
+"""Limits of a `tool_line`: characters of the description, and number of arguments or result
 fields."""
 _OWN_FIELDS = frozenset({"name", "description", "tags"})
-"""Front matter keys of a skill that are indexed as separate fields."""
+"""Front matter keys of a skill that are indexed as fields of their own."""
 
 
 def embedding_text(entity: Entity) -> str:
-    """Return the whole text of the entity for embedding; never blank."""
+    """Return the text of the entity that is embedded as a whole; never blank."""
     return _text(entity, row_of(entity.kind).embedded)
 
 
 def name_text(entity: Entity) -> str:
-    """Return the second text for embedding, which emphasizes the name; never blank.
+    """Return the second text that is embedded, which emphasizes the entity's name; never blank.
 
     For a tool it is the name. For a server, agent or skill the description is added, because it has
-    little weight among tools, skills, examples and instructions.
+    little weight in the whole text next to tools, skills, examples and instructions.
     """
     return _text(entity, row_of(entity.kind).leaning) or entity.name
 
@@ -61,7 +62,9 @@ def example_texts(entity: Entity) -> Sequence[str]:
 
 
 def lexical_fields(entity: Entity) -> Mapping[str, str]:
-    """Return the entity's indexed texts, keyed by field. Empty fields are absent."""
+    """Return the texts of the entity for the word index, keyed by field. Empty fields are
+    absent.
+    """
     texts = {field: _FIELDS[field](entity) for field in row_of(entity.kind).indexed}
     return {field: text for field, text in texts.items() if text}
 
@@ -85,7 +88,7 @@ def _parameters(entity: Entity) -> str:
 
 
 def _values(entity: Entity) -> str:
-    """Return the allowed values and example values of arguments in the schema."""
+    """Return the allowed values and example values of the entity's arguments, one on each line."""
     schemas = objects_in(entity.definition.input_schema)
     listed = (as_texts(schema.get(key)) for schema in schemas for key in ("enum", "examples"))
     texts = chain.from_iterable(values[:_MAX_VALUES] for values in listed)
@@ -103,7 +106,7 @@ def _tool_descriptions(entity: Entity) -> str:
 
 
 def _capabilities(entity: Entity) -> str:
-    """Return the capabilities in an agent card, which are a list of names, or flags by name."""
+    """Return the capabilities in an agent card, which lists them by name or maps names to flags."""
     listed = entity.metadata.get("capabilities")
     if isinstance(listed, Mapping):
         listed = [name for name, value in listed.items() if value]
@@ -180,7 +183,9 @@ def document_of(entity: Entity, options: GraphOptions) -> Document:
 
 
 def tool_line(entity: Entity) -> str:
-    """Return one line for a chat model: id, description, required arguments and result fields."""
+    """Return one line for a chat model: id, description, required arguments and result fields of
+    the tool.
+    """
     reply = " ".join(clean(entity.description, limit=_LINE_CHARS).split())
     fields = as_object(as_object(entity.definition.output_schema).get("properties"))
     takes, gives = (", ".join(islice(names, _LINE_NAMES)) for names in (entity.required, fields))

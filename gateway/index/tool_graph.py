@@ -1,4 +1,4 @@
-"""The compiled graph for searches, with mappings between nodes and entities."""
+"""The compiled graph of the catalog, and mappings between its nodes and entities."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from graphs.graph import EdgeRole, GraphIndex, Network, network_of
 from graphs.graph_builder import FIELDS
 
 ToolNetwork: TypeAlias = Network
-"""A `networkx.MultiDiGraph` in which the nodes of entities are their ids."""
+"""A `networkx.MultiDiGraph` whose nodes are the ids of entities."""
 NODE_BASE = "urn:tool-gateway:tool:"
 STEP_PREDICATE = "nextStep"
 DERIVED = "derived/"
-"""Prefix of the source of a derived edge, followed by the name of the rule."""
+"""Prefix of a derived edge's source. The name of the rule follows it."""
 RELIABLE_RULES = frozenset({"suppliers", "calendar", "checks", "sign_in", "connection"})
-"""Rules whose prerequisites may come from outside the window, because they are seldom wrong in test
-data. Rules that read descriptions are not included, because servers could use them for promotion.
+"""Names of the rules whose prerequisites may come from outside the window of the ranking, because
+they are seldom wrong in test data. Rules that read descriptions are not included, because servers
+could use them for promotion.
 """
 
 
@@ -33,29 +34,29 @@ class ToolGraph:
 
     index: GraphIndex
     forbidden: frozenset[tuple[str, str]] = frozenset()
-    """Pairs of nodes. The host forbids suggesting the second node after the first, even if calls
-    suggest it."""
+    """Pairs of nodes. The host forbids suggesting the second node after the first, even if it
+    follows in past calls."""
 
     @classmethod
     def of(cls, index: GraphIndex) -> ToolGraph:
-        """Create the graph of *index* with its forbidden next steps."""
+        """Wrap *index*, and collect the next steps that it forbids."""
         steps = {"", STEP_PREDICATE}
         pairs = ((start, end) for start, predicate, end in index.forbidden if predicate in steps)
         return cls(index=index, forbidden=frozenset(pairs))
 
     @property
     def nodes(self) -> Sequence[str]:
-        """Node of each entity, by position."""
+        """Graph node of each entity, by position."""
         return self.index.documents
 
     @property
     def edge_count(self) -> int:
-        """Number of edges."""
+        """Number of edges in the graph."""
         return len(self.index.network.edges)
 
     @cached_property
     def has_declared(self) -> bool:
-        """True if the host declares any edge."""
+        """True if the host declares at least one edge."""
         return any(edge.declared for edge in self.index.edges)
 
     @property
@@ -64,7 +65,7 @@ class ToolGraph:
         return self.index.facts
 
     def steps(self, path: Iterable[Fact]) -> tuple[PathStep, ...]:
-        """Return the steps of *path*, with nodes of entities replaced by their ids."""
+        """Return *path* as steps for callers, in which entity ids replace the nodes."""
         return tuple(
             PathStep(
                 subject=self.entity_id(step.subject),
@@ -85,9 +86,7 @@ class ToolGraph:
         return self.index.rows.get(node)
 
     def has_prerequisites(self, node: str, *, declared: bool) -> bool:
-        """Return whether *node* has prerequisites that are *declared* by the host, or else
-        derived.
-        """
+        """Return whether *node* has prerequisites: declared by the host, or if False, derived."""
         roles: tuple[EdgeRole, ...] = (
             ("prerequisite", "consumes") if declared else ("prerequisite",)
         )
@@ -95,9 +94,9 @@ class ToolGraph:
         return any(edge.declared == declared for edge in edges)
 
     def excluded(self, mask: Mask) -> Callable[[str], bool] | None:
-        """Return a function that tests whether a node is an entity that does not pass *mask*.
+        """Return a function that returns True for the node of an entity that does not pass *mask*.
 
-        None if all entities pass.
+        Return None if all entities pass.
         """
         if passes_all(mask):
             return None
@@ -109,7 +108,7 @@ class ToolGraph:
         return is_excluded
 
     def visible(self, mask: Mask) -> ToolGraph:
-        """Return an excerpt: the entities that pass *mask*, and the edges between them.
+        """Return a part of the graph: the entities that pass *mask*, and the edges between them.
 
         Other nodes, such as groups, are included with their names if an edge connects them to one
         of these entities.
@@ -139,7 +138,7 @@ class ToolGraph:
         return replace(self, index=excerpt)
 
     def to_networkx(self) -> ToolNetwork:
-        """Return a copy in which the nodes of entities are their ids; see `Gateway.graph`."""
+        """Return a copy of the graph whose nodes are the ids of entities; see `Gateway.graph`."""
         return self.index.renamed({node: self.entity_id(node) for node in self.nodes})
 
 
@@ -150,6 +149,6 @@ def _source(step: Fact) -> str:
 
 
 def node_of(entity_id: str) -> str:
-    """Return the graph node of an entity."""
-    # Many edges share the string of a node, so it is interned.
+    """Return the graph node of the entity with this id."""
+    # Many edges share the string of a node, so it is interned to save memory.
     return sys.intern(NODE_BASE + quote(entity_id, safe="/"))

@@ -2,7 +2,7 @@
 
 * groups: tools of one server whose names share a noun are members of one group. So are entities of
   one category. Members of a group are related.
-* phases: tools that find a thing come before tools that inspect it. Those come before tools that
+* phases: tools that find a thing come before tools that inspect it, which come before tools that
   act on it. A tool that creates a thing comes before all tools that use it.
 """
 
@@ -20,7 +20,7 @@ from graphs.lexical.analysis import split_identifier
 
 Relation = Literal["requires", "next_steps"]
 Name: TypeAlias = tuple[str, ...]
-"""Words of a name in lower case, without the plural s."""
+"""Words of an identifier in lower case, without the plural s."""
 DISCOVER = frozenset({"search", "find", "list", "query", "discover", "browse", "lookup", "scan"})
 INSPECT = frozenset(
     {"get", "read", "fetch", "show", "describe", "inspect", "view", "details", "info", "check"}
@@ -35,7 +35,7 @@ UNIVERSAL = frozenset(
 )
 """Single words with the same meaning for every server."""
 SECRET = frozenset({"key", "token", "secret", "password", "session", "id"})
-"""Last words in names of values that only the issuing server understands."""
+"""Last words in the names of values that only the server that issued them understands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +46,12 @@ class ToolWords:
     id: str
     server: str
     order: tuple[str, str]
-    """Sort key of the catalog."""
+    """Key by which the catalog is sorted."""
     description: str
     name: Name
     """Words of the tool's name."""
     arguments: tuple[tuple[Name, str, bool], ...]
-    """Arguments: words of the name, description, and whether required."""
+    """The tool's arguments: words of the name, description, and True if required."""
     required: tuple[Name, ...]
     """Words of the name of each required argument."""
 
@@ -73,17 +73,19 @@ class ToolWords:
 
     @property
     def subject(self) -> Name:
-        """Words after the verb, without fillers."""
+        """Words of the tool's name after the verb, without fillers."""
         return tuple(word for word in self.name[1:] if word not in FILLERS)
 
     @property
     def verb(self) -> str:
-        """First word of the name; empty for a name without words."""
+        """First word of the tool's name; empty for a name without words."""
         return self.name[0] if self.name else ""
 
     @property
     def reports_environment(self) -> bool:
-        """True if the tool reports a value that every server understands, without any argument."""
+        """True if the tool returns a value of the machine or user, such as a date, that every
+        server understands, and has no required argument.
+        """
         return (
             self.verb in SUPPLY
             and not HERE.isdisjoint(self.name)
@@ -93,14 +95,16 @@ class ToolWords:
         )
 
     def is_understood_by(self, server: str) -> bool:
-        """Return whether *server* understands the result. ``status``, for example, is ambiguous."""
+        """Return whether *server* understands the tool's result. A ``status``, for example, is
+        ambiguous.
+        """
         is_specific = len(self.subject) > 1 and self.subject[-1] not in SECRET
         return self.server == server or is_specific or self.reports_environment
 
 
 @lru_cache(maxsize=1 << 15)
 def words(name: str) -> Name:
-    """Return the words of an identifier."""
+    """Return the words of the identifier *name*."""
     return tuple(sys.intern(singular(word.casefold())) for word in split_identifier(name))
 
 
@@ -110,37 +114,42 @@ def singular(word: str) -> str:
 
 
 def arguments(entity: Entity) -> Iterator[tuple[str, str]]:
-    """Yield the name and the description of each argument. The description may be empty."""
+    """Yield the name and the description of each argument of *entity*. The description may be
+    empty.
+    """
     for name, schema in as_object(entity.definition.input_schema.get("properties")).items():
         yield str(name), as_text(as_object(schema).get("description"))
 
 
 NounKey: TypeAlias = tuple[str, tuple[str, str]]
-"""``about``, with a pair of server and noun in its tools' names."""
+"""Key of the tools of one server whose names share a noun: ``about``, then the server and the
+noun."""
 MAX_STEPS = 3
 _ACT = 2
 
 
 def groups_of(entity: Entity) -> list[str]:
-    """Return the groups of *entity*."""
+    """Return the names of the groups to which *entity* belongs."""
     domains = [f"{entity.server} {noun}" for noun in _nouns(words(entity.name))]
     return [*domains, *(f"category {category}" for category in entity.hints.categories)]
 
 
 def noun_keys(tool: ToolWords) -> Iterator[NounKey]:
-    """Yield a key for each noun of *tool*."""
+    """Yield a key for each noun in the name of *tool*."""
     return (("about", (tool.server, noun)) for noun in _nouns(tool.name))
 
 
 def step_keys(tool: ToolWords) -> list[NounKey]:
-    """Return the keys that every next step of *tool* shares; empty if it has no next step."""
+    """Return the keys of *tool* that each of its next steps also has; empty if it cannot have
+    any.
+    """
     if _phase(tool) == _ACT and not _creates(tool):
         return []
     return sorted(key for key in noun_keys(tool) if key[1][1] not in HERE)
 
 
 def steps_after(tool: ToolWords, others: Iterable[ToolWords]) -> list[ToolWords]:
-    """Return the next steps of *tool* among *others*: tools with all its nouns in a later phase.
+    """Return the next steps of *tool* among *others*: tools of a later phase with all its nouns.
 
     Tools with the fewest other nouns come first.
     """
@@ -153,9 +162,9 @@ def steps_after(tool: ToolWords, others: Iterable[ToolWords]) -> list[ToolWords]
 
 
 def _nouns(name: Name) -> Name:
-    """Return the nouns of a name: its words without verbs and single letters.
+    """Return the nouns of a tool's name: its words without verbs and single letters.
 
-    Without a known verb, the first word counts as the verb.
+    If the name contains no known verb, its first word counts as the verb.
     """
     chosen = [word for word in name if len(word) > 1]
     verbs = DISCOVER | INSPECT
@@ -164,22 +173,26 @@ def _nouns(name: Name) -> Name:
 
 
 def _verb(word: str) -> str:
-    """Return the verb in an agent noun: ``search`` for ``searcher``, ``get`` for ``getter``."""
+    """Return the verb of an agent noun: ``search`` for ``searcher``, ``get`` for ``getter``."""
     stem = word.removesuffix("er")
     return stem[:-1] if len(stem) > 1 and stem[-1] == stem[-2] and stem != word else stem
 
 
 def _phase(tool: ToolWords) -> int:
-    """Return the phase of *tool*: 0 finds, 1 inspects, 2 acts."""
+    """Return the phase of *tool*: 0 if it finds things, 1 if it inspects them, 2 if it acts on
+    them.
+    """
     verbs = {*tool.name, *map(_verb, tool.name)}
     return 0 if verbs & DISCOVER else 1 if verbs & INSPECT else _ACT
 
 
 def _creates(tool: ToolWords) -> bool:
-    """Return whether *tool* creates its thing."""
+    """Return whether *tool* creates the thing in its name."""
     return tool.verb in CREATE
 
 
 def _precedes(tool: ToolWords, other: ToolWords) -> bool:
-    """Return whether *other* is in a later phase than *tool*. Creation is before all phases."""
+    """Return whether *other* comes in a later phase than *tool*. Creation comes before all
+    phases.
+    """
     return not _creates(other) and (_creates(tool) or _phase(other) > _phase(tool))

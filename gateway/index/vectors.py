@@ -1,7 +1,7 @@
 """The vectors of a catalog in memory, and the search for the nearest ones. Pure.
 
-* In a small catalog all rows are scored. In a large one a sketch chooses candidates, which are then
-  scored by the same arithmetic. Every cosine in a result is exact.
+* In a small catalog all vectors (rows) are scored. In a large one a sketch chooses candidates,
+  which are then scored by the same arithmetic. Every cosine in a result is exact.
 * Each cosine is computed separately, in one thread, so that equal rows get bit-identical scores at
   any position.
 * The mask is applied during the search, so that ineligible rows do not displace eligible ones.
@@ -21,12 +21,12 @@ from gateway.index.eligibility import Mask, Positions, passes_all
 from gateway.runtime.vectors import Matrix, NDArray, Vector, cosines_of, placed, top
 
 EXACT_NUMBERS = 32_000_000
-"""Maximum size of a matrix without a sketch, in numbers: 25,000 rows of 1,280."""
+"""Maximum size of a matrix that has no sketch, in numbers: 25,000 rows of 1,280 dimensions."""
 _CHUNK_ROWS = 128
-"""Number of rows gathered and scored at a time, so that copies stay in the processor's cache."""
+"""Number of rows copied and scored at a time, so that the copies stay in the processor's cache."""
 BITS = 512
-"""Bits of a code. Chosen with `MIN_CANDIDATES`: recall@10 is 1.00 at 100,000 rows of 384
-numbers."""
+"""Number of bits in a row's code. Chosen with `MIN_CANDIDATES`: recall@10 is 1.00 at 100,000 rows
+of 384 dimensions."""
 MIN_CANDIDATES = 2048
 CANDIDATES_PER_RESULT = 4
 _SEED = 11
@@ -35,26 +35,26 @@ _MEAN_ROWS = 4096
 _ENCODED_ROWS = 4096
 """Number of rows encoded at a time, so that intermediate results stay in the processor's cache."""
 _ANGLES = np.cos(np.pi / BITS * np.arange(BITS + 1)).astype(np.float32)
-"""Estimated cosine of two rows, by the number of different bits in their codes."""
+"""Estimated cosine of two rows. The index is the number of different bits in their codes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SignSketch:
-    """The codes of a catalog."""
+    """Codes of a catalog's rows, from which cosines are estimated."""
 
     mean: Vector
-    """Vector subtracted from each row before encoding, shape (d,)."""
+    """Estimated mean of the rows, subtracted from each row before encoding, shape (d,)."""
     radius: float
     """Mean length of the rows after subtraction of the mean."""
     directions: Matrix
     """Random directions, shape (d, BITS)."""
     codes: NDArray[np.uint64]
-    """Codes, shape (BITS / 64, n). The same 64 bits of all rows are adjacent, so that a scan reads
-    memory in order."""
+    """Code of each row, shape (BITS / 64, n). The same 64 bits of all rows are adjacent, so that a
+    scan reads memory in order."""
 
     @classmethod
     def of(cls, rows: Matrix) -> SignSketch:
-        """Encode *rows*: unit rows, shape (n, d), n >= 1. Equal rows give equal codes."""
+        """Encode *rows*, which are unit rows, shape (n, d), n >= 1. Equal rows get equal codes."""
         sample = rows[:: max(1, len(rows) // _MEAN_ROWS)]
         mean: Vector = sample.mean(axis=0, dtype=np.float32)
         rng = np.random.default_rng(_SEED)
@@ -67,7 +67,7 @@ class SignSketch:
         return cls(mean=mean, radius=radius, directions=directions, codes=codes)
 
     def candidate_count(self, count: int) -> int:
-        """Return the number of candidates to score exactly to find the best *count* rows."""
+        """Return how many rows must be scored exactly to find the *count* best ones."""
         return max(CANDIDATES_PER_RESULT * count, MIN_CANDIDATES)
 
     def estimate(self, queries: Matrix) -> Matrix:
@@ -96,17 +96,19 @@ class SignSketch:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class VectorIndex:
-    """`CatalogVectors` in memory. A large catalog has a sketch, which chooses the candidates."""
+    """`CatalogVectors` in memory. For a large catalog, a sketch chooses the rows that are
+    scored.
+    """
 
     matrix: Matrix
-    """Unit rows, shape (n, d); zeros for an entity without a vector."""
+    """Unit row of each entity, shape (n, d); zeros for an entity without a vector."""
     sketch: SignSketch | None = None
-    """Sketch of a large catalog. None: all rows are scored."""
+    """Sketch of a large catalog. If None, all rows are scored."""
     exact_numbers: int = EXACT_NUMBERS
     present: Mask | None = None
-    """True for each row with a vector, shape (n,). None: all rows have one."""
+    """True for each entity with a vector, shape (n,). None if all have one."""
     mean: Vector | None = None
-    """Mean row; see `CatalogVectors.mean`."""
+    """Mean vector of the catalog; see `CatalogVectors.mean`."""
 
     @classmethod
     def of(
@@ -117,13 +119,13 @@ class VectorIndex:
         present: Mask | None = None,
         mean: Vector | None = None,
     ) -> VectorIndex:
-        """Index *matrix*.
+        """Index the vectors of a catalog.
 
         Args:
-            matrix: Unit rows, shape (n, d); zeros for an entity without a vector.
-            exact_numbers: Maximum size of a matrix without a sketch, in numbers.
-            present: True for each row with a vector, shape (n,). None: all rows have one.
-            mean: Mean row; see `CatalogVectors.mean`.
+            matrix: Unit row of each entity, shape (n, d); zeros for an entity without a vector.
+            exact_numbers: Maximum size of a matrix that has no sketch, in numbers.
+            present: True for each entity with a vector, shape (n,). None if all have one.
+            mean: Mean vector of the catalog; see `CatalogVectors.mean`.
         """
         sketch = SignSketch.of(matrix) if matrix.size > exact_numbers else None
         return cls(
@@ -137,12 +139,12 @@ class VectorIndex:
 
     @property
     def size(self) -> int:
-        """Number of positions."""
+        """Number of positions, which is the number of entities in the catalog."""
         return len(self.matrix)
 
     @property
     def dimensions(self) -> int:
-        """Length of the rows."""
+        """Number of dimensions of the vectors."""
         return int(self.matrix.shape[1])
 
     @property
@@ -151,17 +153,17 @@ class VectorIndex:
         return self.size if self.present is None else int(np.count_nonzero(self.present))
 
     def has(self, positions: Positions) -> Mask:
-        """Return flags that are True for each of *positions* with a vector."""
+        """Return flags, True for each of *positions* whose entity has a vector."""
         if self.present is None:
             return np.ones(len(positions), dtype=np.bool_)
         return self.present[positions]
 
     def rows(self, positions: Positions) -> Matrix:
-        """Return the rows at *positions*."""
+        """Return the vectors of the entities at *positions*."""
         return self.matrix[positions]
 
     def similarities(self, vectors: Matrix, positions: Positions) -> Matrix:
-        """Return the exact cosines of *vectors* with the rows at *positions*."""
+        """Return the exact cosine of each of *vectors* with the entity at each of *positions*."""
         cosines = np.empty((len(vectors), len(positions)), dtype=np.float32)
         for start in range(0, len(positions), _CHUNK_ROWS):
             part = slice(start, start + _CHUNK_ROWS)
@@ -169,8 +171,9 @@ class VectorIndex:
         return cosines
 
     def search(self, query: VectorQuery, *, mask: Mask, count: int) -> Candidates:
-        """Find the *count* best eligible positions. In a large catalog the sketch chooses
-        candidates.
+        """Find the *count* eligible entities with the highest ranking scores.
+
+        In a large catalog the sketch chooses the entities that are scored.
         """
         if self.sketch is None:
             return self._scan(query, mask, count)
@@ -205,12 +208,12 @@ class VectorIndex:
 
 
 def top_positions(scores: Vector, mask: Mask | None, count: int) -> Positions:
-    """Return the positions of the *count* largest scores, ascending, with all ties of the last.
+    """Return the positions of the *count* largest scores, ascending, and of all ties with the last.
 
     Args:
-        scores: Shape (n,).
-        mask: True for positions that count, at least *count* of them. None: all positions count.
-        count: >= 1, <= n.
+        scores: Score of each position, shape (n,).
+        mask: True for eligible positions, at least *count* of them. If None, all are eligible.
+        count: Number of positions, >= 1, <= n.
     """
     if mask is None:
         return np.flatnonzero(scores >= placed(scores, len(scores) - count))

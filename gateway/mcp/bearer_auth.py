@@ -1,4 +1,5 @@
-"""Bearer tokens of an earlier sign-in: sent with each request and refreshed once for all requests.
+"""HTTP authentication with the tokens of an earlier sign-in, which are refreshed once for all
+requests.
 
 * A refresh runs to its end even if the request that started it is cancelled, because the
   authorization server has then already invalidated the old refresh token.
@@ -23,28 +24,30 @@ from gateway.mcp.servers import OAuth, TokenStore
 from gateway.runtime.background_loop import run_to_end
 
 Flow: TypeAlias = AsyncGenerator[httpx2.Request, httpx2.Response]
-"""Auth flow of `httpx2.Auth`: yields requests and receives their responses."""
+"""Authentication flow of `httpx2.Auth`: a generator that yields requests and receives their
+responses."""
 MakeClient: TypeAlias = Callable[[], httpx2.AsyncClient]
-"""Creates a client for an authorization server. The client is closed after one use."""
+"""Returns a new HTTP client for the authorization server. The caller closes the client after one
+use."""
 UNAUTHORIZED = 401
 _MAX_TRIES = 3
 _MAX_LOCKS = 4
-"""Maximum number of locks held or waited for at a time. Each lock takes a connection of the store,
-and waiting for it takes a thread, so that more locks could starve other work.
+"""Maximum number of token store locks that are held or waited for at a time. Each lock takes a
+connection of the store, and waiting for it takes a thread, so more locks could starve other work.
 """
 _LIMITERS = RunVar[anyio.CapacityLimiter]("gateway_locking")
-"""Limiter of locks, one per event loop."""
+"""Limiter of token store locks, one per event loop."""
 
 
 class RefreshError(RuntimeError):
-    """Tokens could not be refreshed, and signing in again would not help."""
+    """Error of a failed token refresh that may succeed later. Signing in again would not help."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"its tokens cannot be refreshed ({reason}): try again")
 
 
 class BearerAuth(httpx2.Auth):
-    """Sends the tokens of an earlier sign-in, without asking a person.
+    """Adds the access token of an earlier sign-in to requests, without asking a person.
 
     Args:
         url: URL of the server.
@@ -60,7 +63,8 @@ class BearerAuth(httpx2.Auth):
         self._timeout_s = timeout_s
         self._refreshing = anyio.Lock()
         self._record = SignInRecord()
-        """Record from the last successful read, used while the store cannot be read."""
+        """Last sign-in record that the token store returned, used while the store cannot be
+        read."""
 
     async def async_auth_flow(self, request: httpx2.Request) -> Flow:
         """Send *request* with the token. Refresh the token once if it has expired or is refused.
@@ -91,7 +95,8 @@ class BearerAuth(httpx2.Auth):
     async def _read_record(self) -> SignInRecord:
         with suppress(StoreError):
             record, last_sign_in = await read_record(self._auth), self._record.sign_in
-            # After a new sign-in the user may be a different one, who needs a session of their own.
+            # After a new sign-in, a different person may use the tokens and needs a session of
+            # their own.
             self._record = (
                 record
                 if last_sign_in in {"", record.sign_in}
@@ -102,8 +107,12 @@ class BearerAuth(httpx2.Auth):
     async def _refresh(self, refused: str, version: str) -> tuple[SignInRecord, bool]:
         """Refresh the tokens, unless another request or process has already done so.
 
+        Args:
+            refused: Access token that the server refused; empty if no token was refused.
+            version: MCP protocol version of the request; empty if unknown.
+
         Returns:
-            The current record, and whether this call tried to refresh it.
+            The current sign-in record, and True if this call sent a refresh request.
         """
         async with self._refreshing, locked(self._auth.tokens):
             record, is_tried = await self._read_record(), False

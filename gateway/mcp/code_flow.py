@@ -28,25 +28,26 @@ from gateway.mcp.transports import guarded_client
 from gateway.mcp.user_sessions import UserSignIn
 
 LIFE_S = 600.0
-"""Maximum time for a person to sign in, in seconds."""
+"""Maximum time from the start of a sign-in to its end, in seconds."""
 _PLACEHOLDER_CODE = "code"
 _UNAUTHORIZED = 401
 _OK_STATUSES = frozenset({200, 201})
 
 
 class _PendingSignIn(BaseModel):
-    """State stored between the two steps of a sign-in."""
+    """State of a user's sign-in between its two steps, as stored."""
 
     state: str
     until: float
-    """End of validity, in seconds since the epoch."""
+    """Time at which the pending sign-in expires, in seconds since the epoch."""
     token_url: str
     form: str
-    """Body of the token request, without the code. It contains the PKCE verifier."""
+    """Form body of the token request, without the authorization code. It contains the PKCE
+    verifier."""
     authorization: str
     """``Authorization`` header of the token request; empty if the client does not use one."""
     record: SignInRecord
-    """Record with the registered client and its issuer, but without tokens."""
+    """Sign-in record with the registered client and its issuer, but without tokens."""
 
 
 class _Redirect:
@@ -68,7 +69,10 @@ class _Redirect:
         self.url = url
 
     async def wait(self) -> AuthorizationCodeResult:
-        """Return a placeholder code. The token request built from it is never sent in that form."""
+        """Return a placeholder for the authorization code, which is not known yet.
+
+        `begin` stores the token request that the SDK builds with this placeholder.
+        """
         metadata = self.context.oauth_metadata
         issuer = str(metadata.issuer) if metadata is not None else None
         state = query_value(self.url, "state")
@@ -76,7 +80,9 @@ class _Redirect:
 
 
 async def begin(sign_in: UserSignIn) -> str:
-    """Return the URL at which the user signs in. A pending sign-in of the user is discarded.
+    """Begin a sign-in, and return the URL at which the user signs in.
+
+    An earlier pending sign-in of the user is discarded.
 
     Raises:
         UpstreamError: If the server offers no sign-in or cannot be reached.
@@ -135,12 +141,12 @@ async def _request_challenge(
 
 
 async def complete(sign_in: UserSignIn, code: str, state: str, issuer: str | None) -> None:
-    """Exchange the code for tokens, and store the tokens of the user.
+    """Exchange the authorization code for tokens, and store the tokens of the user.
 
     Args:
         sign_in: Sign-in of the user.
         code: Authorization code from the redirect URL.
-        state: State from the redirect URL. It is valid once.
+        state: ``state`` parameter of the redirect URL. Each value is accepted once.
         issuer: Issuer from the redirect URL (RFC 9207); None if missing.
 
     Raises:
@@ -171,7 +177,9 @@ def _sign_in_error(sign_in: UserSignIn, detail: str) -> UpstreamError:
 
 
 def _parse_pending(text: str | None, state: str) -> _PendingSignIn | None:
-    """Parse the pending sign-in *text*; return None if it has expired or has another state."""
+    """Parse the stored pending sign-in *text*; return None if it has expired or its state is not
+    *state*.
+    """
     try:
         pending_sign_in = _PendingSignIn.model_validate_json(text or "")
     except ValidationError:

@@ -34,14 +34,15 @@ from gateway.types.listing import Listing, pin_key
 
 _METHODS_BY_KIND = {"tool": TOOLS, "resource": RESOURCES, "prompt": PROMPTS}
 _UNPAUSED_CPU_S = 0.5
-"""Processor time without pauses, in seconds. Most listings need less."""
+"""Processor time in seconds that the checks of a listing take before pauses begin. Most listings
+need less in total."""
 _STEP_S = 0.001
 _PAUSE_FACTOR = 3
-"""Length of the pause after a step, as a multiple of the time of the step."""
+"""Length of the pause after a step of the checks, as a multiple of the step's processor time."""
 
 
 class WorkShare:
-    """Pauses between steps of long work in a thread, so that the work leaves time for others.
+    """Pauses between the steps of long work in a thread, so that other threads can run.
 
     Python runs one thread at a time. Without pauses, every step of the event loop would wait for a
     step of the work.
@@ -49,7 +50,7 @@ class WorkShare:
 
     def __init__(self) -> None:
         self.spent_s = 0.0
-        """Processor time used so far, in seconds."""
+        """Processor time that the work has used so far, in seconds."""
         self._since = time.thread_time()
 
     def begin(self) -> None:
@@ -57,7 +58,9 @@ class WorkShare:
         self._since = time.thread_time()
 
     def pause(self) -> None:
-        """Pause if enough work was done since the last pause. Call this often."""
+        """Pause if the work took at least a millisecond since the last pause. Call this after every
+        step.
+        """
         step_s = time.thread_time() - self._since
         if step_s >= _STEP_S:
             self.spent_s += step_s
@@ -67,11 +70,11 @@ class WorkShare:
 
 
 class DefinitionCollector:
-    """Collects definitions page by page, until a limit is reached.
+    """Collects the usable definitions of a listing, page by page, until a limit is reached.
 
     Args:
         server: Name of the server, for diagnostics.
-        options: Limits of size.
+        options: Limits on the size of the listing and its definitions.
         instructions: Instructions of the server. They need approval, even if empty.
     """
 
@@ -89,7 +92,7 @@ class DefinitionCollector:
         self.begin("tools", options.max_tools)
 
     def begin(self, nouns: str, max_items: int) -> None:
-        """Begin another group of definitions, with its own limits.
+        """Begin a group of definitions (such as tools) that has its own limits.
 
         Args:
             nouns: Name of the group in messages, in the plural.
@@ -99,7 +102,7 @@ class DefinitionCollector:
         self._max_items = max_items
         self._count = self._faults = self._bytes = 0
         self.is_full = False
-        """True if a limit was reached, so that no more pages are needed."""
+        """True if the current group has reached a limit, so that no more pages are needed."""
 
     def listing(self) -> Listing:
         """Return all collected definitions, in the order of the server."""
@@ -117,7 +120,7 @@ class DefinitionCollector:
         """Add the usable definitions of one page.
 
         Args:
-            method: List that the page belongs to.
+            method: List method of MCP that returned the page.
             page: Page as the server sent it.
             accepted: Names of the tools that the SDK accepts; None if the SDK did not check them.
         """
@@ -132,7 +135,9 @@ class DefinitionCollector:
     def add_definition(self, definition: ToolDefinition, *, trusted: bool) -> None:
         """Add a definition of the host's own source, if it is usable.
 
-        Only the name is checked if the source is trusted. A schema without a type gets type object.
+        If the source is *trusted*, only the name of the definition is checked. A schema without a
+        type
+        gets the type ``object``.
         """
         method = _METHODS_BY_KIND.get(definition.kind, ListMethod("", "", definition.kind, "name"))
         item = {
@@ -165,7 +170,7 @@ class DefinitionCollector:
             self.add_note("tool_quarantined", f"{method.kind} {name!r}: {reason}")
 
     def truncate(self, why: str) -> None:
-        """Add a diagnostic: the server offers more than the limits allow."""
+        """Add a diagnostic about a listing that was cut. *why* names the part beyond the limit."""
         self.add_note("listing_truncated", f"offers {why}; the rest was left out")
 
     def add_note(self, code: Code, detail: str) -> None:
@@ -181,9 +186,12 @@ class DefinitionCollector:
         accepted: frozenset[str] | None,
         definition: ToolDefinition | None,
     ) -> str:
-        """Add the definition *item* if there is room; return its fault, or an empty string.
+        """Add the definition *item* if the limits allow it.
 
         The digest covers the definition as the server has *sent* it.
+
+        Returns:
+            Reason why the definition is unusable; empty if it is usable.
         """
         options, name, size = self.options, item_name(item, method), measure_size(item, method)
         key = pin_key(method.kind, name)

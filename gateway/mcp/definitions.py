@@ -35,12 +35,13 @@ from gateway.types import Hints, JsonObject, Kind, ToolDefinition
 MAX_DEPTH = 64
 """Maximum nesting depth of a definition; real definitions are below 20."""
 MAX_SCHEMAS_OF_A_VALUE = 5000
-"""Maximum number of schemas that apply to one value. More would make validation too slow, as an
-attack does. Real schemas have at most a few hundred."""
+"""Maximum number of schemas that apply to one value of an argument. An attacker could use more to
+make validation slow. Real schemas have at most a few hundred."""
 _SINGLE_SCHEMA_KEYWORDS = frozenset(
     {"additionalProperties", "contains", "items", "not", "propertyNames"}
 )
-"""Keywords whose value is one schema. An empty schema means the same as a missing one."""
+"""JSON Schema keywords whose value is one schema. For them, an empty schema and a missing one are
+equivalent."""
 _MIN_DIGEST_CHARS = 1 << 20
 _VARIABLE = re.compile(r"[A-Za-z0-9_.]+")
 _TOOL_DIGEST_KEYS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
@@ -58,16 +59,18 @@ _DETAIL_TYPES: Mapping[str, type] = {
 
 
 class ListMethod(NamedTuple):
-    """One list method of MCP, and the form of its pages."""
+    """One list method of MCP (such as ``tools/list``), and the keys of its pages and
+    definitions.
+    """
 
     method: str
     key: str
-    """Key of a page that contains its definitions."""
+    """Key of a page whose value is the list of definitions."""
     kind: Kind
     id_key: str
-    """Key of the name or URI by which requests refer to a definition."""
+    """Key of a definition whose value is its name or URI, by which requests refer to it."""
     pinned: tuple[str, ...] = _DIGEST_KEYS
-    """Keys of a definition that its digest covers."""
+    """Keys of a definition that are part of its digest."""
 
 
 TOOLS = ListMethod("tools/list", "tools", "tool", "name", _TOOL_DIGEST_KEYS)
@@ -76,18 +79,21 @@ TEMPLATES = ListMethod("resources/templates/list", "resourceTemplates", "resourc
 PROMPTS = ListMethod("prompts/list", "prompts", "prompt", "name")
 SKILLS = ListMethod("skills/list", "skills", "skill", "uri", ("uri", FRONT, FILES))
 LISTS = {each.method: each for each in (TOOLS, RESOURCES, TEMPLATES, PROMPTS, SKILLS)}
-"""List methods, keyed by their MCP method."""
+"""List methods, keyed by the name of the MCP method."""
 
 
 def read_php(item: object, method: ListMethod) -> object:
-    """Return *item*; in a tool, replace ``[]``, which PHP writes for an empty map, by ``{}``."""
+    """Return *item*, in which empty maps written by PHP as ``[]`` are replaced by ``{}``.
+
+    Only tools are changed. Other definitions are returned unchanged.
+    """
     if method is not TOOLS or is_too_deep(item, MAX_DEPTH):
         return item
     return read_empty_maps(item, MAPS | _SINGLE_SCHEMA_KEYWORDS)
 
 
 def find_fault(item: object, method: ListMethod) -> str:
-    """Return the fault that makes the definition *item* unusable, or an empty string."""
+    """Return the reason why the definition *item* is unusable, or an empty string."""
     if not isinstance(item, dict):
         return "it is not an object"
     if is_too_deep(item, MAX_DEPTH):
@@ -100,7 +106,7 @@ def find_fault(item: object, method: ListMethod) -> str:
 
 
 def find_name_fault(item: JsonObject, method: ListMethod) -> str:
-    """Return the fault of the name or URI of *item*, or an empty string."""
+    """Return the problem with the name or URI of *item*, or an empty string."""
     name, key = item_name(item, method), method.id_key
     limit = MAX_NAME_CHARS if key == "name" else MAX_URI_CHARS
     if not name.strip():
@@ -116,7 +122,9 @@ def item_name(item: object, method: ListMethod) -> str:
 
 
 def measure_size(item: JsonObject, method: ListMethod) -> int:
-    """Return the length of *item* as JSON; for a tool, only the length of its schemas."""
+    """Return the length of the JSON of *item*, in characters. For a tool, only its schemas
+    count.
+    """
     if method is not TOOLS:
         return len(json.dumps(item, default=str))
     schemas = (item.get(key) for key in ("inputSchema", "outputSchema"))
@@ -124,7 +132,7 @@ def measure_size(item: JsonObject, method: ListMethod) -> int:
 
 
 def find_inner_fault(item: JsonObject) -> str:
-    """Return the fault inside the schemas of the tool *item*, or an empty string.
+    """Return the problem inside the schemas of the tool *item*, or an empty string.
 
     These checks walk through the whole schemas.
     """
@@ -155,9 +163,9 @@ def digest_definition(item: JsonObject, method: ListMethod) -> str:
 
 
 def _shorten_text(value: object) -> object:
-    """Return *value*, or the SHA-256 of a very long text.
+    """Return *value* if it is short or not a text, else its SHA-256.
 
-    As JSON, such a text may take six times its memory.
+    The JSON of a very long text may take six times the memory of the text.
     """
     if isinstance(value, str) and len(value) > _MIN_DIGEST_CHARS:
         return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
@@ -165,11 +173,11 @@ def _shorten_text(value: object) -> object:
 
 
 def parse_definition(item: JsonObject, method: ListMethod, *, max_chars: int) -> ToolDefinition:
-    """Parse the definition *item*, which has no fault.
+    """Parse the definition *item*, which has passed all checks.
 
     Args:
         item: Definition as the server sent it.
-        method: List that contained the definition.
+        method: List method of MCP that returned the definition.
         max_chars: Maximum length of the description, in characters.
     """
     if method is SKILLS:
@@ -193,7 +201,9 @@ def parse_definition(item: JsonObject, method: ListMethod, *, max_chars: int) ->
 
 
 def clean_definition(definition: ToolDefinition, max_chars: int) -> ToolDefinition:
-    """Clean the texts of a definition of the host's own source, as for a definition of a server."""
+    """Return a definition of the host's own source with cleaned texts, as `parse_definition`
+    does it.
+    """
     output = definition.output_schema
     return replace(
         definition,
@@ -267,7 +277,7 @@ def _find_schema_fault(schema: object) -> str:
 
 
 def _template_schema(uri: str) -> JsonObject:
-    """Return a schema of the variables of a URI template (RFC 6570)."""
+    """Return a JSON Schema of the variables in the URI template *uri* (RFC 6570)."""
     expressions = (part.partition("}")[0] for part in uri.split("{")[1:])
     names = (
         _VARIABLE.match(name.lstrip("+#./;?&"))
@@ -279,7 +289,7 @@ def _template_schema(uri: str) -> JsonObject:
 
 
 def _prompt_schema(prompt: JsonObject, max_chars: int) -> JsonObject:
-    """Return a schema of the arguments of a prompt."""
+    """Return a JSON Schema of the arguments of the prompt definition *prompt*."""
     properties: dict[str, JsonObject] = {}
     required: list[str] = []
     for argument in as_objects(prompt.get("arguments")):

@@ -1,4 +1,4 @@
-"""Dispatcher that sends requests to a server and records how each of them was answered.
+"""Dispatcher that sends requests to a server and records how the server answered each of them.
 
 The SDK uses the same errors for its own failures (a lost connection, an HTTP status) and for
 answers of the server. Only the record distinguishes the two.
@@ -31,21 +31,23 @@ _NOT_FOUND = 404
 _SESSION_STATUSES = frozenset({400, _NOT_FOUND, 410, 422})
 _SESSION_WORDS = re.compile(rb"session|initiali[sz]e", re.IGNORECASE)
 _HANDLER_ERRORS = frozenset({types.INVALID_PARAMS, types.METHOD_NOT_FOUND, types.INTERNAL_ERROR})
-"""Error codes of a request that reached its handler."""
+"""JSON-RPC error codes which show that the request reached its handler."""
 _MAX_SEARCH_BYTES = 4096
 
 
 @dataclass(slots=True, eq=False)
 class Exchange:
-    """One request, and how the transport received its answer."""
+    """A request, and the state of its HTTP answer. Over other transports, the defaults stay."""
 
     request_id: RequestId | None = None
     status: int = 0
-    """HTTP status of the last answer, or 0."""
+    """HTTP status of the last answer; 0 before an answer, and without HTTP."""
     is_answered: bool = True
-    """False while HTTP has delivered no message; an error then comes from the SDK."""
+    """False while the HTTP answer contains no message of the server. An error then comes from
+    the SDK."""
     is_expired: bool = False
-    """True if the server no longer knows the session, so that it did not handle the request."""
+    """True if the server no longer knows the session. The server then did not handle the
+    request."""
 
     async def note(self, response: httpx2.Response) -> None:
         """Record the status of *response*, and read the body of an error response."""
@@ -53,7 +55,7 @@ class Exchange:
         if not response.is_error:
             return
         body, code = b"", None
-        # The body may be too long, or not a message.
+        # The body may be too long, or not a JSON-RPC message.
         with suppress(httpx2.StreamError, ValueError, RecursionError):
             body = await response.aread()
             message = read_message(body)
@@ -67,11 +69,13 @@ class Exchange:
 
 
 EXCHANGE: ContextVar[Exchange | None] = ContextVar("gateway_exchange", default=None)
-"""Request that the current code sends or whose answer it reads."""
+"""Exchange of the request that the current task sends, or whose answer it reads."""
 
 
 class LenientDispatcher(JSONRPCDispatcher[TransportContext]):
-    """Passes on results that the SDK would reject, and reports the end of the connection."""
+    """SDK dispatcher that accepts results which the SDK would reject, and reports the end of the
+    connection.
+    """
 
     def __init__(self, read: Any, write: Any, callbacks: Any) -> None:
         super().__init__(read, _LimitedSender(write, callbacks.traffic))
@@ -88,7 +92,8 @@ class LenientDispatcher(JSONRPCDispatcher[TransportContext]):
             MCPError: If the server answered with an error.
         """
         if self._closed:
-            # The SDK would raise the same error as for a request that was lost in transit.
+            # Not left to the SDK, which would raise the same error as for a request that was lost
+            # in transit.
             raise BrokenPipeError
         self._callbacks.traffic.expect_answer()
         declared = declare_capabilities(
@@ -110,13 +115,15 @@ class LenientDispatcher(JSONRPCDispatcher[TransportContext]):
         return hide_raw(method, result)
 
     async def run(self, *handlers: Any, **options: Any) -> None:
-        """Read messages until the connection ends."""
+        """Read messages until the connection ends, then call ``on_end``."""
         await super().run(*handlers, **options)
         self._callbacks.on_end()
 
 
 class _LimitedSender(ObjectSendStream[SessionMessage]):
-    """Sends messages, but no answers while too many of them are unread."""
+    """Sends messages, but refuses to send answers while the server leaves too many answers
+    unread.
+    """
 
     def __init__(self, inner: Any, traffic: Traffic) -> None:
         self._inner = inner
@@ -136,7 +143,8 @@ class _LimitedSender(ObjectSendStream[SessionMessage]):
         try:
             await self._inner.send(item)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            # The SDK would raise the same error as for a request that was lost in transit.
+            # Not left to the SDK, which would raise the same error as for a request that was lost
+            # in transit.
             raise BrokenPipeError from None
 
     async def aclose(self) -> None:

@@ -1,7 +1,8 @@
 """Mapping of errors of the SDK, the operating system and the network to errors of this package.
 
 Messages contain only codes, kinds and origins, because the text of a foreign error may contain a
-secret. The error of a tool is an exception, because it is a result for the caller (`answer_text`).
+secret. The text of a tool's error is passed on, because it is a result for the caller
+(`answer_text`).
 """
 
 from __future__ import annotations
@@ -74,7 +75,15 @@ def answer_text(error: MCPError) -> str:
 def timeout_error(
     server: str, action: str, options: UpstreamOptions, option: str, *, sent: bool = True
 ) -> UpstreamTimeoutError:
-    """Return the error for a server that did not do *action* within the limit of *option*."""
+    """Return the error for a server that was too slow.
+
+    Args:
+        server: Name of the server.
+        action: Action that the server did not finish, as an infinitive (such as "answer").
+        options: Options with the time limit.
+        option: Name of the option that contains the time limit.
+        sent: True if the server may have got the request.
+    """
     limit_s = getattr(options, option)
     return UpstreamTimeoutError(
         server,
@@ -86,9 +95,9 @@ def timeout_error(
 def connect_error(
     server: str, target: object, error: BaseException, *, status: int
 ) -> UpstreamError:
-    """Return the error for a *target* that could not be opened.
+    """Return the error for a *target* to which no connection could be opened.
 
-    *status* is the last HTTP status, or 0.
+    *status* is the HTTP status of the last answer; 0 without an answer.
     """
     cause = _first_cause(error)
     if isinstance(cause, UpstreamError):
@@ -121,7 +130,7 @@ def request_error(
         server: Name of the server.
         method: MCP method of the request.
         error: Error of the SDK.
-        target: Target of the connection.
+        target: Target of the connection, for remedies in the message.
     """
     cause = _first_cause(error)
     status = cause.status if isinstance(cause, NoAnswerError) else 0
@@ -154,7 +163,7 @@ def request_error(
 
 def is_closed(error: BaseException) -> bool:
     """Return whether *error* means that the connection has ended."""
-    # A server that is connected may answer with the same code.
+    # The error code alone is not enough, because a connected server may answer with the same code.
     is_lost = isinstance(error, NoAnswerError) and error.code == CONNECTION_CLOSED
     return is_lost or isinstance(error, BrokenPipeError)
 

@@ -1,10 +1,12 @@
 """Linear classifier that separates instructions to a model from text about a tool. Pure.
 
 A text is split into sentences. The features of a sentence are its character n-grams, its words, and
-pairs of nearby stems. Each feature is hashed to a weight. The sum of the weights of characters is
-divided by the square root of their number, and so is the sum of the weights of words. The score of
-a sentence adds the two. The score of a text is that of its best sentence or of its best two
-adjacent sentences, so that a long honest text cannot hide an instruction.
+pairs of nearby stems. Each feature is hashed to a weight. The weights of the character features are
+summed and divided by the square root of the number of these features. The same is done for the word
+features. The score of a sentence is the sum of the two quotients. The score of a text is the score
+of its best sentence or of its best two adjacent sentences, so that a long honest text cannot hide
+an
+instruction.
 
 `injection_weights.md` describes the training data and the training command.
 """
@@ -23,11 +25,13 @@ import numpy.typing as npt
 from gateway.runtime.text import normalize, visible
 
 MIN_WORDS = 4
-"""Minimum number of words of a sentence, or of two adjacent ones. Fewer words are not scored."""
+"""Minimum number of words of a sentence, or of two adjacent sentences. Shorter ones are not
+scored."""
 BITS = 18
-"""Binary logarithm of the number of weights of characters, and of words."""
+"""Binary logarithm of the size of each of the two tables of weights (for characters, for words)."""
 MIN_FEATURES = (100, 40)
-"""Minimum divisor (number of characters, words) of a sum. Short sentences have little evidence."""
+"""Minimum numbers of features (of characters, of words) in the divisor of a score. A sentence with
+fewer features is divided as if it had this number, because it has little evidence."""
 _CHAR_SIZES = (2, 3, 4, 5)
 _WORD_GAPS = (1, 2, 3, 4, 5)
 _STEM_CHARS = 5
@@ -44,7 +48,8 @@ _LOOKALIKES = str.maketrans(
 )
 _HOST = re.compile(r"(://|@)[\w-]+(?:\.[\w-]+)+")
 _WORD = re.compile("[\u3040-\u30ff\u3400-\u9fff]|[^\\W\u3040-\u30ff\u3400-\u9fff]+")
-"""A word. Each Chinese or Japanese character is a word, because they are written without spaces."""
+"""Pattern of a word. Each Chinese or Japanese character is a word, because these languages are
+written without spaces."""
 _JOINERS = "[\u200c\u200d\ufe0e\ufe0f]"
 _TWO_SCRIPTS = re.compile("[a-z\u0370-\u03ff\u0400-\u052f]{3,}")
 _SENTENCE_END = re.compile(
@@ -53,11 +58,15 @@ _SENTENCE_END = re.compile(
 _THREE_LETTERS = re.compile(r"(?:[^\W\d_][^\n]*){3}")
 
 Features = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-"""Index of the weight of each feature, and index of the feature's sentence."""
+"""Two arrays with one item per feature: index of the feature's weight, index of its sentence."""
 
 
 def fold(text: str) -> str:
-    """Return *text* as the model reads it: lower case, without disguises, digits and hosts."""
+    """Return *text* in the form that the classifier reads.
+
+    The form is lower case, with look-alike letters, digits and host names replaced, and without
+    invisible characters.
+    """
     text = normalize("NFKC", text)[: 2 * len(text)]
     text = _HOST.sub(r"\1host", re.sub(_JOINERS, "", visible(text)))
     text = text.replace("<", " <").replace(">", "> ")
@@ -73,9 +82,11 @@ def _replace_lookalikes(word: re.Match[str]) -> str:
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return the distinct sentences of *text*, folded; a long sentence in overlapping pieces.
+    """Return the distinct sentences of *text*, each in the form of `fold`.
 
-    Sentences with fewer than three letters are left out.
+    A long sentence is returned in overlapping pieces. Sentences with fewer than three letters are
+    left
+    out.
     """
     parts = _SENTENCE_END.split(fold(text))
     sentences = dict.fromkeys(" ".join(part.split()).strip(_PUNCTUATION) for part in parts)
@@ -130,10 +141,10 @@ def _to_buckets(parts: Sequence[tuple[npt.NDArray[np.uint64], npt.NDArray[np.int
 
 
 def score_order(sentences: Sequence[str]) -> float:
-    """Return the score of *sentences* as instructions to a model; above 0 means an instruction.
+    """Return how much *sentences* look like instructions to a model; above 0 means an instruction.
 
-    The score is the highest one of a sentence, or of two adjacent sentences, with at least
-    `MIN_WORDS` words. It is minus infinity if there is none.
+    The score is the highest score of a sentence, or of two adjacent sentences, with at least
+    `MIN_WORDS` words. It is minus infinity if all are shorter.
     """
     if not sentences:
         return -np.inf

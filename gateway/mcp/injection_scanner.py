@@ -1,10 +1,10 @@
-"""Scanner for definitions that may be prompt injections: text that instructs the model.
+"""Scanner of definitions for prompt injections: texts that instruct the model.
 
 A definition is data from a stranger that a model reads. Known attacks hide instructions in
 descriptions, schemas, defaults and invisible characters ("tool poisoning", Invariant Labs, 2025;
-OWASP MCP Top 10, MCP03). Others repeat keywords so that a tool matches every query. A trained model
-(`injection_model`) finds the instructions, also in encoded text. Binary data (icons and other files
-in base64) is skipped. A finding is a reason for a review, not a verdict.
+OWASP MCP Top 10, MCP03). Others repeat keywords so that a tool matches every query. A trained
+classifier (`injection_model`) finds the instructions, also in encoded text. Binary data (icons and
+other files in base64) is skipped. A finding is a reason for a review, not a verdict.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ from gateway.mcp.injection_model import score_order, split_sentences
 from gateway.types import JsonObject
 
 _MAX_CHARS = 20_000
-"""Number of characters of each text that are scanned; a model sees fewer."""
+"""Number of characters at the beginning of each text of a definition that are scanned. A model sees
+fewer."""
 _MAX_TOTAL_CHARS = 400_000
-"""Number of scanned characters of a whole definition. The keys in `_FIRST_KEYS` come first."""
+"""Maximum number of scanned characters of a whole definition. The texts of the keys in
+`_FIRST_KEYS` are scanned first."""
 _STEP_CHARS = 1000
 _OVERLAP_CHARS = 300
-"""Overlap of two steps of the scan, in characters."""
+"""Overlap of the texts of two successive scan steps, in characters."""
 _FIRST_KEYS = ("name", "description", "title", "inputSchema", "outputSchema", "annotations")
 _SCHEMA_KEYWORDS = ("type", "properties", "required", "items", "description", "inputSchema")
 _SCHEMA_TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
@@ -45,27 +47,32 @@ _BASE64 = re.compile("[A-Za-z0-9+/_-]{40,}(?:\\r?\\n[A-Za-z0-9+/_-]{40,})*={0,2}
 _DRAWING_URI = re.compile(r"data:image/svg\+xml(?![^,]*;base64,)[^,]*,", re.IGNORECASE)
 _UNREADABLE = r"\x00-\x08\x0b-\x1f\x7f\ufffd"
 _READABLE = re.compile(rf"\A[^{_UNREADABLE}]+\Z|[^{_UNREADABLE}]{{24,}}")
-"""Text, or text between other bytes. 24 readable characters do not occur by chance."""
+"""Pattern of readable text in decoded data: the whole data, or at least 24 readable characters in a
+row, which do not occur by chance."""
 _JOINED_WORDS = re.compile(r"(?:[-_/+]?[A-Z]?[a-z]{2,}+){4,}|(?:[-_/+][A-Z]{2,}+){4,}|[a-z]{16,}")
-"""Words written in the characters of base64, joined by separators or in camel case."""
+"""Pattern of plain words that look like base64, because they are joined by separators or in camel
+case."""
 _PLAIN_ATTRIBUTE = re.compile(
     r"""[\w:-]+\s*=\s*(["'])(?:(?!\1|[^\W\d_]{2,}\s+[^\W\d_]{2,}).)*(?:\1|\Z)""", re.DOTALL
 )
-"""Attribute whose value does not contain two words in a row."""
+"""Pattern of an SVG attribute whose value does not contain two words in a row."""
 _WORDS = re.compile(r"(?:[^\W\d_]{2,}\W+){2}[^\W\d_]{2,}|[\u3040-\u9fff\uac00-\ud7af]{6}")
-"""Readable decoded text: three words, or letters of a language that does not separate words."""
+"""Pattern of words in decoded data: three words, or letters of a language that does not separate
+words."""
 _WORD = r"[^\W\d_]{2,}"
 _MIN_REPEATS = 8
-"""Minimum number of occurrences of the most frequent word before its share of the text counts."""
+"""Minimum number of occurrences of a word for a text to count as stuffed with this word."""
 _MAX_WORD_SHARE = 0.3
 _MIN_KEY_WORDS = 24
-"""Minimum number of words of a keyword list. A list after a colon is a normal enumeration."""
+"""Minimum number of words of a sentence that counts as a list of keywords. A sentence with a colon
+does not count, because it is a normal enumeration."""
 _MAX_FUNCTION_WORD_SHARE = 0.05
 _FUNCTION_WORDS = (
     r"\b(?:an?|and|are|as|at|be|by|can|do|for|from|given|has|if|into?|is|its?|not|of|on|only|or"
     r"|returns?|that|the|their|them|then|this|to|used?|using|when|where|which|will|with|your?)\b"
 )
-"""Function words, which occur in every English sentence but not in a list of keywords."""
+"""Pattern of function words, which occur in every English sentence but not in a list of
+keywords."""
 
 
 def scan_definition(
@@ -104,7 +111,10 @@ def _decode_data(text: str) -> str:
 
 
 def _read_base64(run: str) -> str:
-    """Return the text encoded in *run*, and words of *run* that only look like base64."""
+    """Return the readable text that the base64 *run* encodes, and the words in *run* itself.
+
+    The words are included because joined words can look like base64.
+    """
     if re.fullmatch("[0-9a-fA-F]+", run):
         return run
     digits = "".join(run.split()).rstrip("=").translate(_URL_SAFE)
@@ -120,12 +130,12 @@ def _read_bytes(data: bytes) -> str:
 
 
 def _read_drawing(text: str) -> str:
-    """Return *text*; from an SVG drawing, remove attributes that are not words."""
+    """Return *text* without attributes that are not words, if it is an SVG drawing; else *text*."""
     return _PLAIN_ATTRIBUTE.sub("\n", text).replace('"', "\n") if "<svg" in text else text
 
 
 def _is_order(part: str) -> bool:
-    """Return whether the model finds an instruction in *part*, possibly encoded."""
+    """Return whether the classifier finds an instruction in *part*, also in its encoded texts."""
     decoded = [text for run in _ENCODED.findall(part) if _WORDS.search(text := _decode(run))]
     return (
         score_order([sentence for text in (part, *decoded) for sentence in split_sentences(text)])
@@ -165,7 +175,9 @@ def is_stuffed(text: str) -> bool:
 
 
 def texts_of(value: object) -> Iterator[str]:
-    """Yield each text in *value*, including the keys of objects, but without schema keywords."""
+    """Yield each text in the JSON *value*, including the keys of objects, but without schema
+    keywords.
+    """
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

@@ -35,17 +35,19 @@ async def fetch_json(
     form: Mapping[str, str] | None = None,
     client: Sequence[str] = (),
 ) -> object:
-    """Return the JSON document at *url*. Redirects are not followed.
+    """Return the parsed JSON document at *url*. Redirects are not followed.
 
     Args:
         url: URL of the document. TLS is required, except on this machine.
-        configured: URL that the host configured and that led to *url*. Only its host may be private
-            or this machine. Empty if a user named *url*, whose host may then be this machine, but
-            not a private one.
+        configured: URL in the host's configuration from which *url* was taken. Only the host of
+            this
+            URL may be private or this machine. Empty if a user named *url*; the host of *url* may
+            then be this machine, but not a private one.
         max_bytes: Maximum size of the document, in bytes.
         timeout_s: Maximum time for the whole answer, in seconds.
         form: Form to send with POST; None sends a GET request.
-        client: Id and secret of the OAuth client, sent as a header (RFC 6749, 2.3.1).
+        client: Id and secret of the OAuth client, sent as a header (RFC 6749, 2.3.1); empty sends
+            no such header.
 
     Raises:
         ConfigError: If requests to *url* are not allowed.
@@ -87,7 +89,9 @@ MAX_BYTES = 16 * 1024 * 1024
 
 
 def ask_endpoint(url: str, query: str, *, timeout_s: float) -> Mapping[str, object]:
-    """Return the results of the SPARQL *query* as JSON. Redirects are not followed.
+    """Send the SPARQL *query* to the endpoint *url*; return the results as JSON.
+
+    Redirects are not followed.
 
     Raises:
         ConfigError: If the endpoint is not allowed, is too slow, or does not return SPARQL results.

@@ -1,6 +1,6 @@
-"""Lists of an open connection: reading them page by page within limits, and watching for changes.
+"""Listings over an open connection: reading all pages within limits, and watching for changes.
 
-* A definition with a fault is left out and causes a diagnostic. The others stay.
+* An unusable definition is left out and causes a diagnostic. The others stay.
 * Resources and prompts are read after the tools, so that their failures do not affect the tools.
 * Since protocol version 2026-07-28, a client opens a stream for changes. Before that version, the
   changes arrive in the session. Changes of a resource then need a subscription.
@@ -28,11 +28,14 @@ from gateway.types.listing import Listing, WatchCallbacks
 
 _STREAMED_SINCE = "2026-07-28"
 Watchers = list[tuple[str, WatchCallbacks]]
-"""Watched resources (URI, callbacks) of a connection without streams of changes."""
+"""Pairs (URI of a watched resource, callbacks) of a connection without streams of changes."""
 
 
 async def read_listing(session: ClientSession, server: str, options: UpstreamOptions) -> Listing:
-    """Read all that *server* offers, within the limits. Raises the errors of the SDK."""
+    """Read all tools, resources and prompts of *server*, within the limits of *options*.
+
+    Raises the errors of the SDK.
+    """
     collector = DefinitionCollector(server, options, session.instructions or "")
     capabilities = session.server_capabilities or types.ServerCapabilities()
     methods = [RESOURCES, TEMPLATES] if capabilities.resources is not None else []
@@ -66,11 +69,13 @@ async def _read_pages(
     async with asyncio.timeout(options.list_timeout_s):
         while len(cursors) <= options.max_pages:
             items, cursor, accepted = await _fetch_page(session, method, cursors[-1])
-            # Scanning megabytes of text takes seconds, during which other sessions must continue.
+            # In a thread, because scanning megabytes of text takes seconds, during which other
+            # sessions must
+            # continue.
             try:
                 await asyncio.to_thread(collector.add_page, method, items, accepted)
             except asyncio.CancelledError:
-                collector.is_full = True  # The thread then also stops.
+                collector.is_full = True  # also stops the thread
                 raise
             if cursor is None or collector.is_full:
                 return
@@ -84,11 +89,18 @@ async def _read_pages(
 async def _fetch_page(
     session: ClientSession, method: ListMethod, cursor: str | None
 ) -> tuple[object, str | None, frozenset[str] | None]:
-    """Return the items of a page, the next cursor, and the names that the SDK accepts."""
+    """Return one page of a list of *session*.
+
+    Returns:
+        The definitions of the page, the cursor of the next page (None after the last page), and the
+        names of tools that the SDK accepts (None if *method* does not list tools).
+    """
     if method is not TOOLS:
         page = await send_request(session, method.method, {"cursor": cursor} if cursor else {})
         return page.get(method.key), page.get("nextCursor"), None
-    # The SDK must see the tools, because it derives headers of calls from their x-mcp-header marks.
+    # The SDK must read the listed tools, because it derives headers of calls from their
+    # x-mcp-header
+    # marks.
     params = types.PaginatedRequestParams(cursor=cursor)
     with keep_raw() as raw:
         tools = await session.list_tools(params=params)
@@ -97,7 +109,7 @@ async def _fetch_page(
 
 
 def notify(watchers: Watchers, uri: str) -> None:
-    """Report a change to all watchers of *uri*, or of a resource that contains it."""
+    """Call the change callback of each watcher of *uri*, or of a resource that contains *uri*."""
     for watched, callbacks in tuple(watchers):
         if uri == watched or uri.startswith(f"{watched.rstrip('/')}/"):
             callbacks.on_change()
@@ -106,7 +118,9 @@ def notify(watchers: Watchers, uri: str) -> None:
 async def stream_changes(
     session: ClientSession, uri: str, callbacks: WatchCallbacks, limit_s: float
 ) -> None:
-    """Report changes of *uri* from a stream until the stream ends. Raises the errors of the SDK.
+    """Report changes of the resource *uri* from a stream until the stream ends.
+
+    Raises the errors of the SDK.
 
     Args:
         session: Connection for which `is_streamed` is true.
@@ -126,7 +140,7 @@ async def stream_changes(
             raise InvalidRequestError(f"the server does not report changes of {uri!r}")
         limit.reschedule(None)
         callbacks.on_start()
-        # The end of a stream is no evidence of a fault of the server.
+        # The end of a stream does not mean that the server failed.
         with suppress(SubscriptionLost):
             async for _ in events:
                 callbacks.on_change()
@@ -139,7 +153,9 @@ def is_streamed(session: ClientSession) -> bool:
 
 @asynccontextmanager
 async def watch_lists(session: ClientSession, on_change: Callable[[], None]) -> AsyncIterator[None]:
-    """Call *on_change* during the block whenever a stream reports a changed list."""
+    """Call *on_change* during the block whenever the server reports in a stream that a list
+    changed.
+    """
     capabilities = session.server_capabilities or types.ServerCapabilities()
     tools, prompts, resources = (
         capability is not None and bool(capability.list_changed)
@@ -150,7 +166,8 @@ async def watch_lists(session: ClientSession, on_change: Callable[[], None]) -> 
         return
 
     async def follow() -> None:
-        # After the end of the stream, changes are found only when the lifetime of the listing ends.
+        # Without the stream, a change is found only when the listing's lifetime ends and it is read
+        # again.
         with suppress(*SDK_ERRORS):
             async with listen(
                 session,

@@ -1,10 +1,13 @@
 """Sign-in to HTTP servers: the SDK's OAuth client with persistent state.
 
-* Each request carries the token. An expired or refused token is refreshed once for all requests.
+* Each request carries the access token. An expired or refused token is refreshed once for all
+  requests.
 * A person is asked only if the host provides a way to ask. Otherwise a refusal (401) is returned
   unchanged.
 * The browser returns to a loopback address, which accepts one answer (RFC 8252).
-* The issuer is stored with the tokens, so that a refresh after a restart knows where to go.
+* The issuer is stored with the tokens, so that a refresh after a restart uses the same
+  authorization
+  server.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ _EXPIRY_MARGIN_S = 30.0
 _EXPIRED_AT = 1.0
 """Time in the past that marks a token as expired; the SDK treats 0 as missing."""
 _WRITE_DELAYS_S = (0.2, 1.0, 4.0)
-"""Delays before each new attempt to store tokens, in seconds."""
+"""Delays before each new attempt to write tokens to a failing store, in seconds."""
 _PATH = "/callback"
 _MAX_LINE_BYTES = 8192
 _LINE_TIMEOUT_S = 10.0
@@ -48,22 +51,22 @@ _PAGE = (
 
 
 class SignInHandler(Protocol):
-    """Way in which a person is asked to sign in."""
+    """Interface to the person who signs in, used by the OAuth client."""
 
     address: str
-    """Redirect URL, to which the browser returns."""
+    """Redirect URL to which the browser returns after the sign-in."""
     record: str
-    """Record of the finished sign-in, as JSON to store; empty until then."""
+    """Sign-in record as JSON, to be stored by the caller; empty until the sign-in is finished."""
 
     async def show(self, url: str) -> None:
-        """Send the person to *url*."""
+        """Ask the person to open *url*, the sign-in page."""
 
     async def wait(self) -> AuthorizationCodeResult:
-        """Wait until the person has signed in or refused."""
+        """Wait until the person has signed in or refused; return the answer of the browser."""
 
 
 class LoopbackSignIn:
-    """Asks a person to sign in, and receives the answer of the browser on this machine.
+    """A `SignInHandler` that receives the answer of a browser on this machine.
 
     Args:
         server: Name of the server, for messages.
@@ -78,17 +81,18 @@ class LoopbackSignIn:
         loop = asyncio.get_running_loop()
         self._response: asyncio.Future[AuthorizationCodeResult] = loop.create_future()
         self.address = f"http://127.0.0.1:{port}{_PATH}"
-        """Redirect URL, to which the browser returns."""
+        """Redirect URL to which the browser returns after the sign-in."""
         self.record = ""
-        """Record of the finished sign-in, as JSON to store; empty until then."""
+        """Sign-in record as JSON, to be stored by the caller; empty until the sign-in is
+        finished."""
 
     async def show(self, url: str) -> None:
-        """Send the person to *url*."""
+        """Ask the person to open *url*, the sign-in page."""
         self._state = query_value(url, "state")
         self._on_address(url)
 
     async def wait(self) -> AuthorizationCodeResult:
-        """Wait until the person has signed in.
+        """Wait until the person has signed in; return the answer of the browser.
 
         Raises:
             UpstreamError: If the person refused, or the answer has no code.
@@ -96,7 +100,7 @@ class LoopbackSignIn:
         return await self._response
 
     def receive(self, target: str) -> tuple[str, str]:
-        """Handle a request of the browser; return the status and the text of the page.
+        """Handle a browser's request for *target*; return the HTTP status and the text of the page.
 
         Any web page can send a browser here, so requests without the expected state are ignored.
         """
@@ -157,7 +161,7 @@ async def listen_for_sign_in(
 
 
 class SignInRecord(BaseModel):
-    """Result of one sign-in, as it is stored."""
+    """Stored result of one sign-in: tokens, client and authorization server."""
 
     model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
 
@@ -168,7 +172,7 @@ class SignInRecord(BaseModel):
     issuer: OAuthMetadata | None = Field(default=None, alias="giver")
     resource: ProtectedResourceMetadata | None = None
     sign_in: str = ""
-    """Random id of the sign-in of a user."""
+    """Random id of this sign-in of a user."""
 
     @property
     def access_token(self) -> str:
@@ -182,13 +186,15 @@ class SignInRecord(BaseModel):
         return self.model_copy(update={"tokens": tokens, "expires_at": end})
 
     def needs_refresh(self, refused: str) -> bool:
-        """Return whether the token has expired or equals the *refused* one."""
+        """Return whether the access token has expired or equals *refused*, a token that the server
+        refused.
+        """
         is_expired = self.expires_at is not None and self.expires_at <= time.time()
         return self.tokens is not None and (self.access_token == refused or is_expired)
 
 
 async def read_record(auth: OAuth) -> SignInRecord:
-    """Return the stored record; an empty record if missing or unreadable."""
+    """Return the stored sign-in record; an empty record if missing or unreadable."""
     text = await asyncio.to_thread(auth.tokens.read) if auth.tokens is not None else None
     try:
         return SignInRecord.model_validate_json(text) if text else SignInRecord()
@@ -197,13 +203,13 @@ async def read_record(auth: OAuth) -> SignInRecord:
 
 
 class _Storage:
-    """Token storage of the SDK on a `TokenStore`, with the discovered state of the SDK's client.
+    """Adapter from a `TokenStore` to the SDK's token storage.
 
     During a sign-in it starts empty and does not change the stored record.
 
     Args:
         auth: OAuth settings, with the store of the tokens.
-        sign_in: Way to ask a person; None asks no person.
+        sign_in: Handler of a sign-in; None if no person can be asked.
     """
 
     context: OAuthContext
@@ -215,7 +221,9 @@ class _Storage:
         self._record = SignInRecord()
 
     async def get_tokens(self) -> OAuthToken | None:
-        """Return the tokens, marked as expired, and restore the state of the SDK's client."""
+        """Return the stored tokens, marked as expired, and restore the state of the SDK's
+        client.
+        """
         if self._sign_in is None:
             self._record = await read_record(self._auth)
         record, context = self._record, self.context
@@ -229,8 +237,8 @@ class _Storage:
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Store new tokens and their issuer, unless the user signed out or in again meanwhile.
 
-        A failing store is retried for a few seconds, because the old refresh token is already
-        invalid.
+        Writing to a failing store is retried for a few seconds, because the old refresh token is
+        already invalid.
 
         Raises:
             StoreError: If the store still fails.
@@ -261,7 +269,9 @@ class _Storage:
                 return
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """Return the client that was registered, by hand or by the SDK."""
+        """Return the OAuth client that was registered by hand or by the SDK; None if there is
+        none.
+        """
         auth = self._auth
         if not auth.client_id:
             return self._record.client
@@ -272,13 +282,13 @@ class _Storage:
         )
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Remember the client that was just registered."""
+        """Remember the OAuth client that the SDK has just registered."""
         self._record = self._record.model_copy(update={"client": client_info})
 
 
 class _ClientMetadata(OAuthClientMetadata):
     """Metadata of the OAuth client. A scope chosen by the host stays, although the SDK would
-    replace it by the scope of the server.
+    replace it by the scope that the server names.
     """
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -289,12 +299,12 @@ class _ClientMetadata(OAuthClientMetadata):
 def oauth_client(
     url: str, auth: OAuth, sign_in: SignInHandler | None = None
 ) -> OAuthClientProvider:
-    """Return the SDK's OAuth client. Its flow first tries to refresh the tokens.
+    """Return the SDK's OAuth client, whose authentication flow first tries to refresh the tokens.
 
     Args:
         url: URL of the server.
         auth: OAuth settings, with the store of the tokens.
-        sign_in: Way to ask a person to sign in; None asks no person.
+        sign_in: Handler of a sign-in; None if no person can be asked.
     """
     storage = _Storage(auth, sign_in)
     client = OAuthClientProvider(

@@ -6,7 +6,7 @@
 * Since protocol version 2026-07-28, a result may require input. The caller is asked, and the call
   is sent again with the answers, round by round.
 * Before that version, the server sends a separate request, which names no call. If all active calls
-  have the same caller, it answers. Otherwise the request is refused.
+  have the same caller, this caller answers. Otherwise the request is refused.
 * While a caller is asked, the time limit of the call is suspended.
 """
 
@@ -34,13 +34,14 @@ _FORWARDED_CAPABILITIES = ("elicitation", "roots", "sampling")
 _INPUT_REQUIRED = "input_required"
 _MAX_ROUNDS = 16
 _RETRY_PAUSE_S = 0.05
-"""Pause before a call is sent again to a server that requires no input, in seconds."""
+"""Pause in seconds before a call is sent again, if the server asked for a repetition but for no
+input."""
 _MAX_REPORTS = 64
-"""Maximum number of progress reports of one call that wait for its caller; more are dropped."""
+"""Maximum number of undelivered progress reports of one call; further reports are dropped."""
 _MAX_QUESTIONS = 16
-"""Maximum number of requests of one server that wait for a caller's answer; more are refused."""
+"""Maximum number of unanswered requests of one server to callers; further requests are refused."""
 _FLUSH_TIMEOUT_S = 1.0
-"""Maximum time to deliver the remaining progress reports after an answer, in seconds."""
+"""Maximum time to deliver the remaining progress reports of a call after its answer, in seconds."""
 
 Send = Callable[[JsonObject], Awaitable[dict[str, Any]]]
 
@@ -50,18 +51,20 @@ class CallingClient(Protocol):
 
     @property
     def who(self) -> Hashable:
-        """Identity of the client: equal values mean the same client."""
+        """Identity of the client. Objects with equal identities are the same client."""
 
     @property
     def capabilities(self) -> JsonObject:
-        """Capabilities that the client declared, as MCP writes them."""
+        """Capabilities that the client declared, in the form of MCP."""
 
     @property
     def listens(self) -> bool:
         """True if the client wants progress reports."""
 
     async def ask(self, requests: Mapping[str, types.InputRequest]) -> types.InputResponses:
-        """Return the client's answers to *requests*, all of which it supports.
+        """Ask the client, and return its answers, keyed as *requests*.
+
+        The client supports all *requests*.
 
         Raises:
             CallerError: If the client refused or disconnected.
@@ -88,29 +91,31 @@ def on_behalf_of(caller: CallingClient) -> Iterator[None]:
 
 @dataclass(slots=True, eq=False)
 class ActiveCall:
-    """A call that waits for its answer."""
+    """A call that waits for the answer of its server."""
 
     caller: CallingClient | None
-    """Client that waits for the call; None if no client can be asked."""
+    """Client that waits for the result of the call; None if no client can be asked."""
     limit: asyncio.Timeout
     limit_s: float
     questions: int = field(default=0)
-    """Number of requests that currently wait for an answer of the caller."""
+    """Number of the server's requests that the caller has not answered yet."""
     reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Lock that keeps progress reports in order."""
     reports: int = field(default=0)
-    """Number of progress reports that wait to be passed on."""
+    """Number of progress reports that are not delivered to the caller yet."""
 
     @property
     def progress_listener(self) -> ProgressFnT | None:
-        """Callback that passes progress on; None if the caller does not want any."""
+        """Callback that passes progress reports on to the caller; None if the caller does not want
+        any.
+        """
         caller = self.caller
         if caller is None or not caller.listens:
             return None
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
             if self.reports == _MAX_REPORTS:
-                return  # A later report contains more recent progress.
+                return  # a later report contains more recent progress
             self.reports += 1
             try:
                 async with self.reporting:
@@ -121,7 +126,7 @@ class ActiveCall:
         return report
 
     async def flush_progress(self, within_s: float = _FLUSH_TIMEOUT_S) -> None:
-        """Wait until all progress reports are passed on. After the answer they would be lost.
+        """Wait until all progress reports are delivered. Callers ignore reports after the answer.
 
         A caller that is too slow loses the remaining reports, but not the answer.
         """
@@ -133,7 +138,10 @@ class ActiveCall:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Suspend the time limit during the block, and restart it after the last request."""
+        """Suspend the time limit of the call during the block.
+
+        If blocks overlap, the time limit starts again after the last one.
+        """
         self.questions += 1
         self.limit.reschedule(None)
         try:
@@ -145,7 +153,7 @@ class ActiveCall:
 
 
 class ActiveCalls:
-    """The calls of one connection that wait for an answer, and their callers.
+    """The calls of one connection that wait for the server's answer, and their callers.
 
     Args:
         server: Name of the server, for messages.
@@ -160,7 +168,10 @@ class ActiveCalls:
 
     @asynccontextmanager
     async def start(self) -> AsyncIterator[ActiveCall]:
-        """Run a call of the current caller within its time limit, without the time of waiting."""
+        """Limit the time of a call of the current caller. The block sends the call.
+
+        The time in which the caller is asked does not count.
+        """
         limit_s = self._options.call_timeout_s
         async with asyncio.timeout(limit_s) as limit:
             call = ActiveCall(caller=CALLING_CLIENT.get(), limit=limit, limit_s=limit_s)
@@ -176,7 +187,10 @@ class ActiveCalls:
 
         Args:
             call: Active call.
-            send: Sends the call with additional parameters.
+            send: Sends the call with additional parameters, and returns its result.
+
+        Returns:
+            The final result of the call.
 
         Raises:
             CallerError: If the caller cannot provide the input.
@@ -199,9 +213,9 @@ class ActiveCalls:
         raise CallerError(self.server, f"asks again after {_MAX_ROUNDS} answers", needed={})
 
     async def answer(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
-        """Answer a request that the server sent outside of a result."""
+        """Answer a request that the server sent separately, not as part of a result."""
         calls = {call.caller.who: call for call in self._calls if call.caller is not None}
-        # Not INVALID_REQUEST, which means a lost session if a server passes it on.
+        # The code is not INVALID_REQUEST, which means a lost session if a server passes it on.
         code = types.INVALID_PARAMS
         if len(calls) > 1:
             detail = "asks for input while several clients wait, and does not name one"
@@ -257,7 +271,7 @@ async def ask_to_sign_in(server: str, address: str, limit_s: float) -> bool:
     params = types.ElicitRequestURLParams(
         message=f"{server} needs a sign-in of your own. Only go on at an address of your gateway.",
         url=address,
-        # The id has no use here, because the page of the sign-in itself asks for a token.
+        # The id is never looked up, because the sign-in page itself asks for a token.
         elicitation_id=secrets.token_urlsafe(16),
     )
     request = types.ElicitRequest(params=params)
@@ -288,7 +302,7 @@ def forwarded_capabilities(capabilities: JsonObject) -> dict[str, object]:
 
 
 def declare_capabilities(method: str, params: JsonObject, *, can_be_asked: bool) -> JsonObject:
-    """Return *params* with the forwarded capabilities of the current caller.
+    """Return the request parameters *params* with the forwarded capabilities of the current caller.
 
     Args:
         method: MCP method of a request to a server.
@@ -318,7 +332,10 @@ def missing_capabilities(caller: CallingClient | None, request: types.InputReque
 
 
 def _required_capability(request: types.InputRequest) -> tuple[str, str]:
-    """Return the capability that *request* needs, and the part of it (empty for none)."""
+    """Return the capability that *request* needs, and the part of it that is needed.
+
+    The part is empty if the capability has no parts.
+    """
     if isinstance(request, types.ListRootsRequest):
         return "roots", ""
     if isinstance(request, types.ElicitRequest):

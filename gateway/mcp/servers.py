@@ -1,4 +1,4 @@
-"""Targets of MCP servers: command or URL, and sign-in. Their `repr` contains no secrets.
+"""Targets of MCP servers: command or URL, and sign-in. The `repr` contains no secrets.
 
 Tokens are not part of a configuration. They are in a `TokenStore`.
 """
@@ -20,16 +20,18 @@ from gateway.errors import ConfigError
 from gateway.types.caller import Secret
 
 TokenStoreKind = Literal["file", "keyring"]
-"""Place of tokens: a file that only its owner can read, or the system's keyring."""
+"""Kind of token store: a file that only its owner can read, or the system's keyring."""
 _MAX_PORT = 65535
 
 
 class TokenStore(Protocol):
-    """Store of the result of one sign-in, as a text. Methods may block."""
+    """Store of one sign-in record, as a text. Methods may block."""
 
     @property
     def fault(self) -> str:
-        """Reason why the last `read` could not read an existing text, with the remedy; or empty."""
+        """Reason why the last `read` could not read an existing text, with the remedy; empty after
+        success.
+        """
 
     def read(self) -> str | None:
         """Return the stored text; None if missing or unreadable."""
@@ -38,10 +40,10 @@ class TokenStore(Protocol):
         """Store *text* in place of the previous text."""
 
     def forget(self) -> None:
-        """Delete the text. Repeated calls are harmless."""
+        """Delete the stored text. Repeated calls are harmless."""
 
     def lock(self) -> AbstractContextManager[None]:
-        """Exclude other processes during the block, if the store supports locks.
+        """Return a lock that excludes other processes, if the store supports locks.
 
         The lock may be acquired and released on different threads.
         """
@@ -49,7 +51,7 @@ class TokenStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuth:
-    """OAuth 2.1 with PKCE as in MCP: the server names its authorization server.
+    """Settings of a sign-in by OAuth 2.1 with PKCE. The MCP server names its authorization server.
 
     Example:
         >>> HttpServer("https://mcp.example.org/mcp", auth=OAuth(per_user=True)).is_per_user
@@ -59,20 +61,24 @@ class OAuth:
     scope: str = ""
     """Requested scopes, separated by spaces; empty requests the scopes that the server names."""
     client_id: str = ""
-    """Id of a client that was registered by hand; empty registers a new client (RFC 7591)."""
+    """Id of an OAuth client that was registered by hand; empty registers a new client (RFC
+    7591)."""
     client_secret: str = field(default="", repr=False)
     client_metadata_url: str = ""
-    """An https URL that describes the client and is its id, for servers that support this."""
+    """An https URL of a document that describes the OAuth client. The URL is also the client's id.
+    Only
+    some authorization servers support this."""
     callback_port: int = 0
     """Port on this machine to which the browser returns; 0 chooses a free one."""
     store: TokenStoreKind = "file"
-    """Place of the tokens."""
+    """Kind of store for the tokens."""
     per_user: bool = False
-    """True if each user signs in. The server's own sign-in, if any, then only lists tools."""
+    """True if each user signs in. A sign-in of the gateway itself is then used only to list
+    tools."""
     user_tokens: Callable[[str], TokenStore] | None = field(default=None, repr=False, compare=False)
-    """Opens the token store of one user, by the key of the user."""
+    """Returns the token store of one user. The argument is the key of the user."""
     tokens: TokenStore | None = field(default=None, repr=False, compare=False)
-    """Token store; with None, every request is refused until a person signs in."""
+    """Token store. With None, the server refuses every request until a person signs in."""
 
     def __post_init__(self) -> None:
         metadata = urlsplit(self.client_metadata_url)
@@ -92,29 +98,32 @@ class OAuth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenExchange:
-    """Exchange of each user's access token for a token of the server (RFC 8693)."""
+    """Settings for exchanging each user's access token for a token of the server (RFC 8693)."""
 
     token_url: str = field(repr=False)
     """URL of the token endpoint."""
     audience: str = ""
     resource: str = ""
     scope: str = ""
-    """Scope of the new token. Audience, resource and scope are sent only if not empty."""
+    """Scope of the new token. *audience*, *resource* and *scope* are sent only if not empty."""
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
     """Client secret of the gateway at the token endpoint."""
     token: ExchangedToken | None = field(default=None, repr=False, compare=False)
-    """Exchanged token of one user; with None, only the server's own headers are sent."""
+    """Exchanged token of one user; with None, requests have only the configured headers."""
 
 
 class ExchangedToken(Protocol):
     """Access token for a server, obtained in exchange for a user's own token."""
 
     subject: Secret
-    """The user's own token, as received last."""
+    """The user's own token, from the last request of the user."""
 
     async def get(self, *, refused: str = "") -> str:
-        """Return the exchanged token; a new one if it has expired or equals the *refused* one.
+        """Return the exchanged token.
+
+        A new token is requested if the last one has expired or equals *refused*, a token that the
+        server refused.
 
         Raises:
             UpstreamError: If the exchange fails.
@@ -133,10 +142,12 @@ class StdioServer:
     command: str
     args: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Environment variables in addition to the inherited ones (such as PATH and HOME)."""
+    """Environment variables of the process, in addition to inherited ones such as PATH and HOME."""
     cwd: Path | None = None
     written: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    """Variables as in the configuration file, with unresolved references; empty without a file."""
+    """Environment variables as written in the configuration file, with unresolved references to
+    secrets;
+    empty without a file."""
 
     def __post_init__(self) -> None:
         if not self.command.strip():
@@ -144,15 +155,17 @@ class StdioServer:
 
     @property
     def launch(self) -> str:
-        """SHA-256 (hex) of the command: program, arguments, folder, and names of variables."""
+        """SHA-256 (hex) of the program, its arguments, its folder and the names of its
+        variables.
+        """
         folder = "" if self.cwd is None else str(self.cwd)
         return _digest("stdio", self.command, self.args, folder, sorted(self.env))
 
     def approval_digest(self, key: bytes) -> str:
-        """Return the digest (hex) for the approval of the command and its variables.
+        """Return the digest (hex) of the command and its environment variables, for approvals.
 
-        A variable that the file gives by reference counts with its reference, so that the secret
-        may change. Any other variable counts with its value, under *key*.
+        A variable that the file gives by reference is digested by its reference, so that the secret
+        may change. Any other variable is digested by its value, with the secret *key*.
         """
         if not self.env:
             return self.launch
@@ -161,14 +174,14 @@ class StdioServer:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 (hex) of the whole configuration. Secrets cannot be derived from it."""
+        """SHA-256 (hex) of the whole configuration of the server. It does not reveal secrets."""
         return _digest(self.launch, _mask(self.env))
 
 
 ApiOpener: TypeAlias = Callable[["HttpServer", Any, int], Awaitable[Any]]
 """Creates a server object of the mcp package from an HTTP API.
 
-Receives the API, a client with all guards, and the maximum size of a document in bytes."""
+The arguments are the API, a client with all guards, and the maximum size of a document in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,16 +197,18 @@ class HttpServer:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Headers of every request."""
     auth: OAuth | TokenExchange | None = None
-    """Sign-in; None if the server needs none."""
+    """Sign-in or token exchange; None if the server needs neither."""
     sse: bool = False
     """True if the server uses HTTP with SSE as in MCP 2024-11-05."""
     openapi: str = field(default="", repr=False)
-    """URL or file of the OpenAPI document of an HTTP API that is not an MCP server; else empty. For
-    an API, ``url`` is the base URL, or the document's URL. The document then names a base URL on
-    the same host.
+    """URL or file of an OpenAPI document, if the target is an HTTP API and not an MCP server; else
+    empty.
+    For an API, ``url`` is the base URL of the API or the URL of the document. In the second case,
+    the
+    document names a base URL on the same host.
     """
     opener: ApiOpener | None = field(default=None, compare=False, repr=False)
-    """Opens an HTTP API as a server object. The gateway takes it from a plugin."""
+    """Creates a server object from the HTTP API. The gateway takes this function from a plugin."""
 
     def __post_init__(self) -> None:
         try:
@@ -206,7 +221,7 @@ class HttpServer:
 
     @property
     def launch(self) -> str:
-        """SHA-256 (hex) of the URL, the names of headers, and the sign-in."""
+        """SHA-256 (hex) of the URL, the names of the headers, and the sign-in settings."""
         kind = ("openapi", self.openapi) if self.openapi else ("sse" if self.sse else "http",)
         return _digest(*kind, self.url, sorted(self.headers), *_auth_parts(self.auth))
 
@@ -217,17 +232,17 @@ class HttpServer:
         return isinstance(auth, TokenExchange) or (isinstance(auth, OAuth) and auth.per_user)
 
     def approval_digest(self, key: bytes) -> str:  # noqa: ARG002  (as `StdioServer` has it)
-        """Return the digest (hex) for the approval of the server."""
+        """Return the digest (hex) of the server for approvals. *key* has no effect."""
         return self.launch
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 (hex) of the whole configuration. Secrets cannot be derived from it."""
+        """SHA-256 (hex) of the whole configuration of the server. It does not reveal secrets."""
         return _digest(self.launch, _mask(self.headers))
 
     @property
     def origin(self) -> str:
-        """Scheme, host and port of the URL, which contain no secrets."""
+        """Scheme, host and port of the URL. These parts contain no secrets."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
@@ -247,7 +262,7 @@ def _digest(*parts: object) -> str:
 
 
 def _mask(values: Mapping[str, str]) -> list[tuple[str, str]]:
-    # Eight digits distinguish two values, but are too few to find a secret by trial.
+    # Eight hex digits distinguish two values, but are too few to find a secret by trial.
     return sorted((name, _digest(value)[:8]) for name, value in values.items())
 
 
@@ -256,7 +271,7 @@ def api_server(document: str, url: str, headers: Mapping[str, str]) -> HttpServe
 
     Args:
         document: URL or file of the OpenAPI document.
-        url: Base URL of the API; if empty, the document names it, on the host of the document.
+        url: Base URL of the API; if empty, the document names a base URL on its own host.
         headers: Headers for the API. They are not sent with the request for the document.
 
     Raises:
@@ -290,9 +305,11 @@ def server_target(name: str, server: object | None, arguments: Mapping[str, obje
     return HttpServer(values["url"], values.get("headers", {})) if "url" in values else server
 
 
-# Hand-written, because importing a validation library would dominate the time of a start.
+# Written by hand, because importing a validation library would take most of the time of a start.
 def _find_fault(key: str, value: object) -> str:
-    """Return a message about the wrong type of *value*; empty if the type is right."""
+    """Return a message about the wrong type of the argument *key*; empty if the type of *value* is
+    right.
+    """
     expected, noun = _ARGUMENT_TYPES[key]
     if not isinstance(value, expected) or (key == "args" and isinstance(value, str | bytes)):
         return f"{key} must be {noun}"

@@ -57,9 +57,9 @@ _LIST_NOTIFICATIONS = (
 )
 _RESOURCE_NOT_FOUND = -32002
 _NOT_FOUND_CODES = frozenset({types.INVALID_PARAMS, _RESOURCE_NOT_FOUND})
-"""Error codes for an unknown resource; the second one was used before 2026-07-28."""
+"""Error codes of servers for an unknown resource; the second code was used before 2026-07-28."""
 _RESERVED_META_PREFIX = "io.modelcontextprotocol/"
-"""Prefix of metadata that a server sends about itself, which is not passed on."""
+"""Prefix of metadata keys that a server sends about itself. Such metadata is not passed on."""
 _MAX_MESSAGE_CHARS = 4000
 _UNSUBSCRIBE_TIMEOUT_S = 2.0
 """Maximum time to unsubscribe from a resource, in seconds."""
@@ -67,19 +67,22 @@ _UNSUBSCRIBE_TIMEOUT_S = 2.0
 
 @dataclass(eq=False, repr=False)
 class Session:
-    """A connection that starts to open when created, on the event loop that uses it.
+    """One MCP connection, which starts to open when the object is created.
+
+    The object must be created on the event loop that uses it.
 
     Args:
         server: Name that the host gave the server.
         target: Target, as for `open_session`.
         options: Limits of time and size.
-        on_change: Called when the server reports changed lists.
+        on_change: Called when the server reports that a list (such as its tools) changed.
         can_be_asked: True if the session tells the server that callers can be asked.
-        sign_in: Way to ask a person to sign in; None asks no person.
+        sign_in: Handler of a sign-in; None if no person can be asked.
     """
 
     close_timeout_s = 8.0
-    """Maximum time that `close` waits, in seconds. A child that ignores every signal but SIGKILL
+    """Maximum time that `close` waits, in seconds. A child process that ignores every signal but
+    SIGKILL
     takes 4 s, and the SDK needs a little more.
     """
 
@@ -141,7 +144,8 @@ class Session:
         with self._map_errors("tools/list", "list_timeout_s"):
             listing = await read_listing(session, self.server, self.options)
             if self._is_closed:
-                # The listing may be incomplete because of `close`, not because of the server.
+                # Closing the session may have cut the listing, so it is not the complete listing of
+                # the server.
                 raise BrokenPipeError
             return listing
 
@@ -174,7 +178,7 @@ class Session:
             return result
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
-        """Report changes of *uri* until the watching ends. See `Watchable.watch`."""
+        """Report changes of the resource *uri* until the watching ends. See `Watchable.watch`."""
         session = await self.ready()
         not_found = _NOT_FOUND_CODES | {types.METHOD_NOT_FOUND}
         with self._map_errors("resources/subscribe", not_found=not_found):
@@ -214,7 +218,7 @@ class Session:
             owner.cancel()
 
     async def _send(self, method: str, params: JsonObject) -> dict[str, Any]:
-        """Send *method* with *params*; repeat it with the caller's input if required."""
+        """Send a request of *method*. If the result requires input, ask the caller and repeat."""
         session = await self.ready()
         async with self._calls.start() as call:
 
@@ -268,8 +272,9 @@ class Session:
 
         Args:
             method: MCP method of the request.
-            limit: Name of the option that limits the time.
-            not_found: Error codes for a request that was wrong.
+            limit: Name of the option that contains the time limit of the request.
+            not_found: Error codes which mean that the request was wrong, for example an unknown
+                URI.
         """
         try:
             with quiet_libraries(self.server):
@@ -299,7 +304,10 @@ class Session:
 
 
 def _to_invoke_result(tool_id: str, result: dict[str, Any], *, max_bytes: int) -> InvokeResult:
-    """Return the result of a call; if larger than *max_bytes* as JSON, an error result instead."""
+    """Return the result of a tool call.
+
+    If the JSON of *result* is larger than *max_bytes*, an error result is returned instead.
+    """
     answer = {key: result[key] for key in ("content", "structuredContent") if key in result}
     size = len(json.dumps(answer, ensure_ascii=False))
     if size > max_bytes:
@@ -331,7 +339,7 @@ async def sign_in(
     Args:
         server: Name that the host gave the server.
         target: Server. Its ``auth`` has the OAuth client and the token store.
-        options: Options. ``connect_timeout_s`` limits the time of the person.
+        options: Options. ``connect_timeout_s`` also limits the time that the person takes.
         on_address: Called with the URL at which the person signs in.
 
     Raises:

@@ -17,10 +17,11 @@ from gateway.types import Hints, JsonObject, ToolDefinition
 
 EXTENSION = "io.modelcontextprotocol/skills"
 FRONT, FILES = "frontmatter", "resources"
-"""Keys of an entry, and of the details of a skill's definition."""
+"""Keys of a skill's entry (front matter, list of files), also used in the details of its
+definition."""
 FILE = "SKILL.md"
 DYNAMIC = "dynamic"
-"""Value in place of the list of files, if their contents are generated when read."""
+"""Value of an entry's list of files if the contents of the files are generated when read."""
 MAX_FILES = 512
 MAX_BYTES = 16 * 2**20
 """Maximum total size of the files of a skill, in bytes."""
@@ -37,12 +38,12 @@ def is_skill_name(name: object) -> bool:
 
 
 def is_file_of(skill: str, uri: str) -> bool:
-    """Return whether *uri* is in the folder of the skill with the URI *skill*."""
+    """Return whether the file at *uri* is in the folder of the skill whose own URI is *skill*."""
     return skill.endswith(f"/{FILE}") and uri.startswith(skill.removesuffix(FILE))
 
 
 def find_skill_fault(item: JsonObject, uri: str) -> str:
-    """Return the fault of the entry *item* of the skill at *uri*, or an empty string."""
+    """Return the problem with the skill entry *item* at *uri*, or an empty string."""
     front = item.get(FRONT)
     if not isinstance(front, dict) or not isinstance(front.get("description"), str):
         return "its front matter is not an object with a name and a description"
@@ -74,7 +75,9 @@ def _is_file(file: JsonObject, root: str) -> bool:
 
 
 def parse_skill(item: JsonObject, uri: str, *, max_chars: int) -> ToolDefinition:
-    """Return the definition of the skill entry *item*, which has no fault. Its name is its URI."""
+    """Return the definition of the skill entry *item*, which has passed all checks. Its name is its
+    URI.
+    """
     front = item[FRONT]
     assert isinstance(front, dict)  # noqa: S101  (find_skill_fault has checked it)
     return ToolDefinition(
@@ -96,7 +99,9 @@ def file_of(uri: str, content: bytes) -> JsonObject:
 
 
 def is_as_listed(content: JsonObject, file: JsonObject) -> bool:
-    """Return whether a *content* that was read matches the digest and size of the listed *file*."""
+    """Return whether *content*, as read from the server, has the digest and size of the listed
+    *file*.
+    """
     text, blob = content.get("text"), content.get("blob")
     try:
         raw = text.encode() if isinstance(text, str) else base64.b64decode(str(blob))

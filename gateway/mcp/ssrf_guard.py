@@ -1,10 +1,10 @@
-"""Guard of HTTP requests: no plain text over a network, and no access to private networks.
+"""Guard of HTTP requests: no plain HTTP over a network, and no access to private networks.
 
 A URL in a configuration, or a redirect, may lead to a service that trusts its whole network
 (server-side request forgery; CVE-2026-26118).
 
 * A host name is resolved once. Its addresses are checked, and the connection goes to a checked
-  address. A later change of the name has no effect.
+  address. If the name resolves to another address later, this has no effect.
 * With a proxy, the same checks apply if this machine can resolve the name. The proxy gets the name.
 * IP addresses are accepted only in their usual form, because programs interpret others differently.
 """
@@ -34,9 +34,11 @@ _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _PORTS = {"https": 443, "http": 80}
 _NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-"""Number. A host whose last label is a number is an IP address (WHATWG URL, section 3.5)."""
+"""Pattern of a number. A host name whose last label is a number is an IP address (WHATWG URL,
+3.5)."""
 _PRIVATE_DOMAIN = re.compile(r"([^.]+|.*\.(localhost|local|internal|home\.arpa))\.?")
-"""Names known only in a private network (RFC 6761, 6762, 8375, and ICANN's .internal)."""
+"""Pattern of host names that only a private network resolves (RFC 6761, 6762, 8375, and ICANN's
+.internal)."""
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
 """Network of all IPv6 addresses that are assigned on the Internet."""
@@ -47,20 +49,21 @@ _SPECIAL_NETWORKS = [
         *("192.175.48.0/24", "2001::/23", "2002::/16", "2620:4f:8000::/48", "3fff::/20"),
     )
 ]
-"""Special-purpose addresses (IANA) that `ipaddress` calls global in some versions of Python."""
+"""Special-purpose networks (IANA) that `ipaddress` calls global in some versions of Python."""
 _METADATA_ADDRESSES = [
     ipaddress.ip_address(address)
     for address in (
         *("168.63.129.16", "192.0.0.192", "100.100.100.200", "fd00:ec2::254", "fd20:ce::254"),
     )
 ]
-"""Addresses of cloud metadata services, which give out credentials; others are link-local."""
+"""Addresses of cloud metadata services, which give out credentials. Metadata services at link-local
+addresses are not listed, because all link-local addresses are refused."""
 _RESOLVE_TIMEOUT_S = 2.0
-"""Maximum time to resolve a name that a proxy also resolves, in seconds."""
+"""Maximum time in seconds to resolve a host name on this machine if a proxy also resolves it."""
 
 
 async def resolve_host(host: str, port: int) -> list[str]:
-    """Resolve *host* by the operating system."""
+    """Return the IP addresses of *host*, resolved by the operating system."""
     loop = asyncio.get_running_loop()
     entries = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(entry[4][0]) for entry in entries]
@@ -93,7 +96,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._proxies: dict[str, httpx2.AsyncBaseTransport] = {}
         self._resolve = resolve
         self._unresolved = set[str]()
-        """Hosts behind a proxy that this machine cannot resolve."""
+        """Host names that this machine cannot resolve, because only the proxy knows them."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Check the target of *request*, then send the request to a checked address.
@@ -113,7 +116,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         return await self._send(request, last)
 
     async def _send(self, request: httpx2.Request, address: str) -> httpx2.Response:
-        # The request is copied because redirects and retries need the host name of the original.
+        # The request is copied because redirects and retries need the host name of the original
+        # request.
         addressed = httpx2.Request(
             request.method,
             request.url.copy_with(host=address),
@@ -124,9 +128,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         return await self._inner.handle_async_request(addressed)
 
     async def resolve_url(self, url: httpx2.URL) -> list[str]:
-        """Return the addresses of the host of *url*, after checking all of them.
+        """Check all IP addresses of the host of *url*, and return them.
 
-        The list is empty only for a host behind a proxy that this machine cannot resolve.
+        The list is empty only if a proxy is used and this machine cannot resolve the host.
 
         Raises:
             ConfigError: If an address is not allowed.
@@ -181,8 +185,9 @@ def check_url(url: str | httpx2.URL, private_hosts: Iterable[str], *, local: boo
 
     Args:
         url: Target of a request.
-        private_hosts: As for `GuardedTransport`.
-        local: As for `GuardedTransport`.
+        private_hosts: Names and networks of private hosts that are allowed, as for
+            `GuardedTransport`.
+        local: True if this machine is an allowed target.
 
     Raises:
         ConfigError: If the URL is not allowed.
@@ -213,12 +218,12 @@ def _proxy_of(url: httpx2.URL) -> str:
 
 
 def _host_of(url: httpx2.URL) -> str:
-    """Return the host as sent: ASCII, lower case."""
+    """Return the host of *url* in the form used in requests: ASCII, lower case."""
     return url.raw_host.decode("ascii").casefold()
 
 
 def _parse_address(host: str) -> _Address | None:
-    """Return the IP address *host*; None if *host* is a name.
+    """Parse *host* as an IP address; return None if *host* is a name.
 
     Raises:
         ValueError: If *host* is neither a name nor an IP address in its usual form.
@@ -259,7 +264,9 @@ def _private_error(host: str) -> ConfigError:
 
 
 def _is_listed(host: str, address: _Address | None, private_hosts: Iterable[str]) -> bool:
-    """Return whether *private_hosts* contains the name *host*, or a network with *address*."""
+    """Return whether *private_hosts* contains the name *host*, or a network that contains
+    *address*.
+    """
     for entry in private_hosts:
         try:
             network = ipaddress.ip_network(entry.strip("[]"), strict=False)
@@ -273,7 +280,7 @@ def _is_listed(host: str, address: _Address | None, private_hosts: Iterable[str]
 
 
 def _embedded_ipv4(address: _Address) -> _Address:
-    """Return the IPv4 address embedded in *address*, else *address*."""
+    """Return the IPv4 address that the IPv6 *address* embeds; else return *address* itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address in _NAT64:

@@ -4,7 +4,8 @@
   it.
 * A line beyond the limit is skipped, not stored. Only the request that it answers fails.
 * Lines that are not messages are skipped, because real servers print to standard output.
-* If the child ended before a request was written, the error shows that it may be sent again.
+* If the child ended before a request was written, the error shows that the request may be sent
+  again.
 """
 
 from __future__ import annotations
@@ -39,33 +40,36 @@ from gateway.runtime.secret_scanner import find_in_arguments, find_secret
 from gateway.runtime.text import clean
 
 _GRACE_S = 2.0
-"""Maximum time for a server to end after its standard input is closed, as MCP asks, and for its
-group to end after SIGTERM, in seconds. SIGKILL follows.
+"""Maximum time in seconds for each of two steps: the server ends after its standard input is
+closed, as MCP asks, and its process group ends after SIGTERM. SIGKILL follows.
 """
 _KILL_TIMEOUT_S = 2.0
-"""Maximum time until the event loop notices the end of the child, in seconds."""
+"""Maximum time until the event loop notices that the killed child has ended, in seconds."""
 _POLL_S = 0.01
 _CHUNK_BYTES = 1 << 16
 _MAX_SKIPPED_FACTOR = 16
-"""Maximum length of a skipped line, as a multiple of the longest message."""
+"""Maximum length of a skipped line, as a multiple of the maximum message length. A longer line ends
+the connection."""
 _END_BYTES = 200
-"""Number of bytes stored from the beginning, and from the end, of a line that is too long."""
+"""Number of bytes kept from the beginning, and from the end, of a line that is too long."""
 _MAX_LOG_CHARS = 4096
 _LOG_LINES_PER_S = 500
 _LOG_BURST_LINES = 5000
-"""Burst of lines on standard error. A child that writes more has to wait."""
+"""Number of lines on standard error that a child may write at once. A child that writes more has to
+wait."""
 _MIN_SECRET_CHARS = 6
 _REDACTED = "***"
 _MAX_LAST_LINE_CHARS = 200
-"""Maximum length of each stored last line, in characters."""
+"""Maximum length of each of the last lines of standard error that are kept, in characters."""
 _LAST_LINES_TIMEOUT_S = 0.5
-"""Maximum time to read the last lines if another program holds the pipe, in seconds."""
+"""Maximum time in seconds to read the last lines of standard error, if another process still holds
+the pipe."""
 _MARK_VARIABLE = "TOOL_GATEWAY_CHILD"
-"""Environment variable that identifies all descendants of a child. It contains the marks of the
-outer children, then the mark of the child.
+"""Environment variable that identifies all descendants of a child. Its value is the marks of all
+outer children, followed by the mark of the child.
 """
 _RUNNING: WeakKeyDictionary[Process, bytes] = WeakKeyDictionary()
-"""Marks of the children that have not been stopped, keyed by process."""
+"""Marks (values for `_MARK_VARIABLE`) of the children that still run, keyed by process."""
 
 
 @asynccontextmanager
@@ -102,10 +106,12 @@ async def open_stdio(
 def open_stderr_log(
     server: str, secrets: Iterable[str] = (), last: LastLines | None = None
 ) -> TextIO:
-    """Return a file for a child's standard error, whose lines go to the log. The caller closes it.
+    """Return a writable file for a child's standard error. Its lines go to the log.
+
+    The caller closes the file.
 
     Args:
-        server: Prefix of each line.
+        server: Name of the server, written before each line.
         secrets: Texts that are never logged. Short ones are ignored, because they would hide too
             much.
         last: Receives the last lines, shortened, and an event at the end of the output.
@@ -151,7 +157,7 @@ async def start_process(target: StdioServer, stderr: TextIO, *, umask: int = -1)
         OSError: If the program cannot be started.
         ValueError: If an argument contains a NUL character.
     """
-    # Shielded, because a process that started while its caller was cancelled would have no owner.
+    # Shielded, because a process that starts while its caller is cancelled would never be stopped.
     with anyio.CancelScope(shield=True):
         inherited = variables(frozenset({_MARK_VARIABLE})).get(_MARK_VARIABLE, "")
         mark = uuid4().hex
@@ -191,8 +197,8 @@ async def stop_process(process: Process, *, grace_s: float = _GRACE_S) -> None:
             kill_all(process)
         await _wait_until_gone(process, _KILL_TIMEOUT_S)
         # A descendant outside the group may hold the pipe open. The reader of the pipe would then
-        # never end,
-        # and asyncio has no public way to close it.
+        # never
+        # end, and asyncio has no public way to close it.
         transport = getattr(process, "_transport", None)
         if transport is not None:
             with suppress(PermissionError, ProcessLookupError):
@@ -213,7 +219,7 @@ def kill_all(*processes: Process) -> None:
             variables = environment.read_bytes()
             if any(mark in variables for mark in marks):
                 os.kill(int(environment.parent.name), signal.SIGKILL)
-    # Removed only now, because a second thread that ends this process must still find the children.
+    # Removed only now, because another thread that ends this program must still find the children.
     for process in chosen:
         _RUNNING.pop(process, None)
 
@@ -235,7 +241,7 @@ def _send_signal(process: Process, *, force: bool) -> None:
 
 
 class Outgoing(ObjectSendStream[SessionMessage]):
-    """Writes messages to a child."""
+    """Stream of messages to the standard input of a child."""
 
     def __init__(self, pipe: asyncio.StreamWriter) -> None:
         self._pipe = pipe
@@ -251,7 +257,7 @@ class Outgoing(ObjectSendStream[SessionMessage]):
         text = message.model_dump_json(by_alias=True, exclude_unset=True)
         if not self._pipe.is_closing():
             self._pipe.write(text.encode("utf-8", "replace") + b"\n")
-        # A pipe without a reader refuses the first byte immediately.
+        # If the child no longer reads, the pipe refuses the first byte immediately.
         if self._pipe.is_closing():
             raise (
                 BrokenPipeError
@@ -269,7 +275,7 @@ class Outgoing(ObjectSendStream[SessionMessage]):
 
 
 class Incoming(ObjectReceiveStream[SessionMessage]):
-    """Reads messages until the child closes its output or exceeds its limits."""
+    """Stream of messages from a child, until the child closes its output or exceeds its limits."""
 
     def __init__(self, server: str, pipe: asyncio.StreamReader, traffic: Traffic) -> None:
         self._server = server
@@ -301,10 +307,13 @@ class Incoming(ObjectReceiveStream[SessionMessage]):
                 log.debug("%s: a line on standard output is not a message", self._server)
 
     async def aclose(self) -> None:
-        """Do nothing, as `Outgoing.aclose`."""
+        """Do nothing. `open_stdio` closes the pipe."""
 
     def _fail_request(self, line: bytes, why: str) -> SessionMessage:
-        """Fail the request that *line* answers; end the connection if the request is unknown."""
+        """Return an error answer for the request that *line* answers.
+
+        If the request is unknown, the connection ends. *why* is the reason for the log.
+        """
         log.debug("%s: a message %s", self._server, why)
         answer = ANSWER.match(line)
         request = answer and (answer["first"] or answer["last"])
@@ -314,7 +323,7 @@ class Incoming(ObjectReceiveStream[SessionMessage]):
         return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(request), error=error))
 
     async def _read_line(self) -> tuple[bytes, bool]:
-        """Return the next line, and whether it is complete. A long line is cut in the middle.
+        """Return the next line, and False if it is too long. The middle of a long line is left out.
 
         Raises:
             anyio.EndOfStream: If the child has closed its output.

@@ -1,4 +1,4 @@
-"""Supervisor of one server's connection: opened when needed, shared by all callers, and replaced.
+"""Supervisor of one server's connection, which is opened when needed, shared and replaced.
 
 * A server never has two sessions at a time, because two child processes could use the same files.
 * Opening a session is retried at growing intervals. A circuit breaker skips a server that keeps
@@ -27,12 +27,12 @@ from gateway.types.listing import Listing, WatchCallbacks
 
 T = TypeVar("T")
 ConnectionState = Literal["idle", "connecting", "active", "failed", "closed"]
-"""State of a connection. *idle*: ready to connect. *failed*: not opened, or lost."""
+"""State of a server's connection. *idle*: ready to connect. *failed*: not opened, or lost."""
 
 _ANSWERED_FAULTS = frozenset({"refused", "authorization"})
-"""Kinds of errors that a working server answers."""
+"""Error kinds that do not count as a failure of the server, because the server answered."""
 _ENDING_FAULTS = frozenset({"lost", "flood"})
-"""Kinds of errors that end the connection."""
+"""Error kinds after which the connection has ended."""
 
 
 class Connection(Protocol):
@@ -47,17 +47,21 @@ class Connection(Protocol):
         """Error of a server that was disconnected because it sent too much; else None."""
 
     async def ready(self) -> object:
-        """Wait until the connection is open; raise the error if it cannot be opened."""
+        """Wait until the connection is open.
+
+        Raises the error of the connection if it cannot be opened.
+        """
 
     async def close(self) -> None:
         """End the connection."""
 
 
 class ServerSession(Connection, Protocol):
-    """Requests that an open session sends.
+    """Session of a server, with the requests that it sends.
 
-    `gateway.mcp.session.Session` implements it. That module imports mcp, which a warm start must
-    not load.
+    `gateway.mcp.session.Session` implements this protocol. That module imports mcp, which must not
+    be
+    loaded when a gateway starts with stored listings.
     """
 
     async def list_tools(self) -> Listing:
@@ -102,14 +106,15 @@ class Supervisor(Generic[C]):
         self._closing: asyncio.Task[None] | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self.fault: UpstreamError | None = None
-        """Error of the last use; None if it succeeded."""
+        """Error of the last use of the connection; None if it succeeded."""
         self.failing_since: float | None = None
-        """Time of the first failure since the last success, by the clock; None after a success."""
+        """Time of the first failure since the last success, on the monotonic clock; None after a
+        success."""
         self._last_failure_cause: object = None
         self._stale_connection: C | None = None
         self._closed = False
         self.in_flight = 0
-        """Number of uses that currently run."""
+        """Number of uses of the connection that currently run."""
 
     @property
     def state(self) -> ConnectionState:
@@ -129,7 +134,7 @@ class Supervisor(Generic[C]):
         return not self.breaker.is_open and (alive or not self.fault)
 
     async def use(self, work: Callable[[C], Awaitable[T]], *, unlimited: bool = False) -> T:
-        """Run *work* with an open connection.
+        """Run *work* with an open connection, and return its result.
 
         Args:
             work: Function that uses the connection.
@@ -166,12 +171,12 @@ class Supervisor(Generic[C]):
             return result
 
     def refuse(self) -> bool:
-        """Refuse all further uses; return whether a connection remains that `close` must end."""
+        """Refuse all further uses; return True if a connection is left that `close` must end."""
         self._closed = True
         return any((self._connection, self._opening, self._closing))
 
     async def close(self) -> None:
-        """End the connection, even while it opens. Repeated calls are harmless."""
+        """End the connection, even while it is being opened. Repeated calls are harmless."""
         self._closed = True
         self._stop_idle_timer()
         opening = self._opening
@@ -186,7 +191,10 @@ class Supervisor(Generic[C]):
 
     @asynccontextmanager
     async def _slot(self, *, unlimited: bool) -> AsyncIterator[None]:
-        """Wait for a free slot, and count the use. The idle timer starts after the last use."""
+        """Wait until the number of uses is below the limit, then count a use during the block.
+
+        The idle timer starts after the last use.
+        """
         if not unlimited:
             await self._acquire_slot()
         self.in_flight += 1
@@ -218,20 +226,20 @@ class Supervisor(Generic[C]):
 
     def _record_error(self, error: UpstreamError, connection: C | None) -> None:
         if error.kind == "unavailable":
-            return  # The server was not called.
+            return  # the server was not called
         self.fault = error
         if self.failing_since is None:
             self.failing_since = self.clock()
         if error.kind in _ANSWERED_FAULTS:
             self.breaker.record_success()
             return
-        # One lost connection is one failure, even if several calls waited for an answer.
+        # One lost connection is one failure, even if several calls were waiting for an answer.
         cause = error if connection is None or error.kind not in _ENDING_FAULTS else connection
         if cause is not self._last_failure_cause:
             self._last_failure_cause = cause
             self.breaker.record_failure(trip=error.kind == "flood")
             if self.breaker.is_open:
-                # The connection may be stuck for good, so the next attempt opens a new session.
+                # The connection may hang forever, so the next attempt opens a new session.
                 self._stale_connection = connection
 
     async def _usable_connection(self) -> C:
@@ -282,7 +290,7 @@ class Supervisor(Generic[C]):
             self._idle_timer = None
 
     def _close_idle(self) -> None:
-        """End an idle session. The next use opens a new one."""
+        """End the session if it is idle. The next use opens a new one."""
         self._idle_timer = None
         if self._opening is not None:
             return

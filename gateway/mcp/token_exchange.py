@@ -28,11 +28,12 @@ _GRANT_TYPE = "urn:ietf:params:oauth:grant-type:token-exchange"
 _ACCESS_TOKEN_TYPE = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105  (no secret: the name of a type)
 _EXPIRY_MARGIN_S = 30.0
 _DEFAULT_LIFE_S = 60.0
-"""Lifetime of a token without a stated expiry, in seconds."""
+"""Assumed lifetime of an exchanged token whose expiry the endpoint does not state, in seconds."""
 _PER_TOKEN_CLAIMS = frozenset(
     {"exp", "iat", "nbf", "auth_time", "jti", "sid", "session_state", "uti", "aio", "rh"}
 )
-"""Claims that differ in each token of the same grant; the last three are Entra's."""
+"""Claims of a JSON Web Token that differ in each token of the same grant. The last three are
+Entra's."""
 _ERROR_CODE = re.compile(r"[a-z_]{1,40}")
 _OK = 200
 
@@ -42,10 +43,12 @@ class _Refusal(BaseModel):
 
 
 def grant_of(token: Secret) -> str:
-    """Return a digest of the claims of *token*, without its times and ids.
+    """Return a digest of the claims of *token*, except for claims that differ in each token.
 
-    The token endpoint may decide by any claim. The signature was checked when the token arrived. A
-    token that is not a JSON Web Token is digested as a whole.
+    Tokens with equal digests are exchanged only once. All other claims count, because the token
+    endpoint may decide by any claim. The signature was checked when the token arrived. A token that
+    is
+    not a JSON Web Token is digested as a whole.
     """
     text = token.reveal()
     try:
@@ -83,10 +86,14 @@ class UserToken:
         self._token = ""
         self._until = 0.0
         self.subject = Secret("")
-        """The user's own token, as received last."""
+        """The user's own token, from the last request of the user."""
 
     async def get(self, *, refused: str = "") -> str:
-        """Return the exchanged token; a new one if it has expired or equals the *refused* one."""
+        """Return the exchanged token.
+
+        A new token is requested if the last one has expired or equals *refused*, a token that the
+        server refused.
+        """
         async with self._lock:
             if not self._token or self._token == refused or self._clock() >= self._until:
                 self._token = ""
@@ -125,7 +132,10 @@ class UserToken:
 
 
 def _refusal_reason(response: httpx2.Response) -> str:
-    """Return the reason of a refused exchange. Only the error code is trusted."""
+    """Return the reason why the token endpoint refused an exchange: its error code or HTTP status.
+
+    Other texts of the response are not trusted.
+    """
     try:
         code = _Refusal.model_validate_json(response.content).error
     except ValidationError:
@@ -135,7 +145,8 @@ def _refusal_reason(response: httpx2.Response) -> str:
 
 
 class ExchangeAuth(httpx2.Auth):
-    """Sends the exchanged token of one user; if refused, retries once with a new token.
+    """Adds the exchanged token of one user to requests. If it is refused, retries once with a new
+    token.
 
     Args:
         token: Exchanged token of the user.

@@ -1,4 +1,4 @@
-"""Limits on the data that one connection sends, counted before parsing, for pipes and HTTP.
+"""Limits on the data that a server sends over one connection, counted before parsing.
 
 * Bytes: if a server sends faster than its rate, the gateway reads more slowly. No data is lost.
 * Messages: each request of the gateway permits one. A server that sends too many others is
@@ -22,11 +22,11 @@ from gateway.options import UpstreamOptions
 from gateway.runtime.cache import Clock
 
 _BURST_S = 4
-"""Burst that a server may send at once, in seconds at its full rate."""
+"""Amount of data that a server may send at once, in seconds of its full rate."""
 _PAUSE_BELOW_SHARE = 0.75
-"""Remaining share of the burst below which the gateway pauses after each message."""
+"""Share of the message burst below which the gateway pauses after each message."""
 _PAUSE_S = 0.001
-"""Pause after a message when the burst is nearly used up, in seconds."""
+"""Pause after a message when less than that share of the message burst is left, in seconds."""
 _MAX_UNREAD_ANSWERS = 100
 _MAX_LAST_LINES = 5
 _STEP_BYTES = 1 << 16
@@ -34,14 +34,20 @@ _OTHER_BYTES = bytes(set(range(256)) - set(b'"{[,\n\r'))
 
 
 class Bucket:
-    """A token bucket that refills by *rate* a second, up to *burst*."""
+    """A token bucket for limiting a rate. It gains *rate* tokens a second and contains at most
+    *burst*.
+    """
 
     def __init__(self, rate: float, burst: float, *, clock: Clock = time.monotonic) -> None:
         self._rate, self._burst, self._clock = rate, burst, clock
         self._remaining, self._updated_at = burst, clock()
 
     def take(self, count: float) -> float:
-        """Take *count* tokens, even if missing; return the seconds until the debt is refilled."""
+        """Take *count* tokens, even if there are too few.
+
+        Returns:
+            Seconds until the missing tokens are refilled; 0 if none are missing.
+        """
         now = self._clock()
         refilled = self._remaining + (now - self._updated_at) * self._rate
         self._remaining, self._updated_at = min(self._burst, refilled) - count, now
@@ -49,7 +55,7 @@ class Bucket:
 
     @property
     def share_left(self) -> float:
-        """Remaining share of *burst* after the last `take`; negative for a debt."""
+        """Remaining share of *burst* after the last `take`; negative while tokens are missing."""
         return self._remaining / self._burst
 
 
@@ -62,11 +68,11 @@ class LastLines:
 
 
 class Traffic:
-    """Counts the data that one connection sends.
+    """Counter of the data that a server sends over one connection.
 
     Args:
-        options: Limits.
-        on_flood: Called once if the connection has to end.
+        options: Limits on bytes, messages and values.
+        on_flood: Called once if the server exceeds a limit, to end the connection.
         clock: Monotonic clock, in seconds.
     """
 
@@ -81,7 +87,7 @@ class Traffic:
         self.flood = ""
         """Reason why the connection has to end; empty while it may continue."""
         self.status = 0
-        """Status of the last HTTP answer, or 0."""
+        """HTTP status of the last answer; 0 before an answer, and without HTTP."""
         self.stderr = LastLines()
         self._on_flood = on_flood
         rate, bytes_rate = options.max_messages_per_s, options.max_bytes_per_s
@@ -90,20 +96,22 @@ class Traffic:
         self._answers = 0
 
     async def pace(self, size: int) -> None:
-        """Count *size* bytes; wait while the connection exceeds its rate.
+        """Count *size* received bytes, and wait while the connection exceeds its byte rate.
 
-        Other connections get a turn in any case.
+        Even without waiting, other tasks get a turn.
         """
         await asyncio.sleep(self._bytes.take(size))
 
     def expect_answer(self) -> None:
-        """Permit one more message, as the answer to a request that was sent."""
+        """Permit one more message from the server: the answer to a request that the gateway
+        sent.
+        """
         self._messages.take(-1)
 
     async def admit(self, count: int = 1) -> bool:
-        """Count received messages; return whether the connection may continue.
+        """Count *count* received messages; return whether the connection may continue.
 
-        Tasks started by one message run before the next message is read.
+        Before returning, the tasks started by earlier messages get a turn.
         """
         if self._messages.take(count):
             limit = self.options.max_messages_per_s
@@ -117,7 +125,11 @@ class Traffic:
 
     @contextmanager
     def answering(self) -> Iterator[bool]:
-        """Yield whether the block may send an answer to a request of the server."""
+        """Count an answer to a request of the server as unread during the block.
+
+        Yields:
+            True if the answer may be sent; False if the connection has to end.
+        """
         if self._answers == _MAX_UNREAD_ANSWERS:
             self.end(f"does not read the answers to {_MAX_UNREAD_ANSWERS} requests of its own")
         self._answers += 1
@@ -127,7 +139,7 @@ class Traffic:
             self._answers -= 1
 
     def end(self, why: str) -> None:
-        """End the connection. Only the first reason is stored."""
+        """End the connection because of *why*. Only the first reason is stored."""
         if not self.flood:
             self.flood = why
             self._on_flood()
@@ -144,7 +156,7 @@ class ValueCounter:
         self._is_escaped = self._in_string = False
 
     def add(self, chunk: bytes) -> bool:
-        """Count *chunk*; return whether the message has too many values."""
+        """Count the values in *chunk*; return True if the message so far has too many values."""
         if self._is_escaped:
             chunk = b"_" + chunk[1:]
         text = chunk.replace(b"\\\\", b"")
@@ -159,7 +171,10 @@ class ValueCounter:
 
 
 async def has_too_many_values(message: bytes, max_values: int) -> bool:
-    """Return whether *message* has more than *max_values* JSON values; counted in steps."""
+    """Return whether *message* has more than *max_values* JSON values.
+
+    The message is counted piece by piece, so that other tasks get a turn.
+    """
     if len(message) <= max_values:
         return False
     counter = ValueCounter(max_values)

@@ -1,6 +1,6 @@
-"""Transports: an open session of the SDK for each type of target, with limits on answers.
+"""Transports for each type of target, with limits on answers, and the session opened on them.
 
-The SDK limits the events of a stream, but reads a JSON answer of any length.
+The SDK limits the length of an event in a stream, but not the length of a JSON answer.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ _HEX = rb"[0-9a-fA-F]{2}"
 _ESCAPE = re.compile(
     rb"\\u[dD][89abAB]%b\\u[dD][c-fC-F]%b|(\\u[dD][89a-fA-F]%b)|\\\\" % (_HEX, _HEX, _HEX)
 )
-"""JSON escapes of surrogates and backslashes; the group matches an unpaired surrogate."""
+"""Pattern of the JSON escapes of surrogates and backslashes. Its group matches an unpaired
+surrogate."""
 _UNCOMPRESSED = frozenset({"", "identity"})
 _IDENTITY_ENCODING = {"Accept-Encoding": "identity"}
 """Header that refuses compression, because a few compressed bytes may expand to any length."""
 _EVENT_STREAM = "text/event-stream"
 _LINE_COST_BYTES = 2000
-"""Cost of a line of a stream, in bytes that take the same time to read."""
+"""Cost of each line of an event stream, as the number of bytes that take the same time to read."""
 _PIECE_BYTES = 8192
 _EMPTY_LINE = re.compile(rb"\n\r?\n|\r\r")
 
@@ -58,11 +59,11 @@ class ConnectionCallbacks:
     on_message: MessageHandlerFnT
     """Called with each notification of the server."""
     answer: Callable[[types.InputRequest], Awaitable[types.InputResponse | types.ErrorData]]
-    """Answers requests of the server to a caller."""
+    """Returns the caller's answer to a request of the server."""
     can_be_asked: bool = False
     """True if the session may declare that callers can be asked."""
     sign_in: LoopbackSignIn | None = None
-    """Way to ask a person to sign in; None asks no person."""
+    """Handler of a sign-in; None if no person can be asked."""
     traffic: Traffic = field(default_factory=lambda: Traffic(UpstreamOptions()))
     """Counter of the data that the server sends, with the limits of size."""
 
@@ -112,7 +113,10 @@ async def open_session(
 
 
 async def _negotiate(session: ClientSession) -> None:
-    """Use the protocol of 2026-07-28 if the server supports it, else the older handshake."""
+    """Agree with the server on a protocol version.
+
+    The version is 2026-07-28 if the server supports it. Otherwise the older handshake is used.
+    """
     try:
         await session.discover()
     except (MCPError, ValidationError, RuntimeError):
@@ -121,7 +125,8 @@ async def _negotiate(session: ClientSession) -> None:
         except MCPError as error:
             if error.code != types.UNSUPPORTED_PROTOCOL_VERSION:
                 raise
-            # A server that started slowly did understand the first request.
+            # Tried twice, because a server that starts slowly may have answered the first request
+            # too late.
             await session.discover()
 
 
@@ -141,9 +146,9 @@ def _transport(
 
 
 async def _http_client(target: HttpServer, callbacks: ConnectionCallbacks) -> httpx2.AsyncClient:
-    """Return a client with all guards and limits; it is not open yet."""
+    """Return an HTTP client for *target* with all guards and limits; it is not open yet."""
     traffic, options = callbacks.traffic, callbacks.traffic.options
-    # Checked here because the SDK would hide the reason of a refusal.
+    # The URL is checked here, because the SDK would hide the reason of a refusal.
     transport = guarded_transport(target.url, options.private_hosts)
     await transport.resolve_url(httpx2.URL(target.url))
     # The document of an API may be on another host, which must not get the headers.
@@ -167,7 +172,8 @@ async def _http_client(target: HttpServer, callbacks: ConnectionCallbacks) -> ht
 def guarded_client(
     url: str, traffic: Traffic, headers: Mapping[str, str] = MappingProxyType({})
 ) -> httpx2.AsyncClient:
-    """Return a client for *url* and its redirects, with all guards and limits; it is not open yet.
+    """Return an HTTP client for *url* and its redirects, with all guards and limits; it is not open
+    yet.
 
     Args:
         url: URL of the first request.
@@ -187,7 +193,7 @@ def guarded_client(
 
     return httpx2.AsyncClient(
         headers={**headers, **_IDENTITY_ENCODING},
-        # The gateway's own limits end a call sooner. These limits only end dead connections.
+        # These time limits only end dead connections. The gateway's own limits end a call sooner.
         timeout=httpx2.Timeout(_IDLE_TIMEOUT_S, read=_READ_TIMEOUT_S),
         transport=guarded_transport(url, traffic.options.private_hosts),
         event_hooks={"response": [on_response]},
@@ -216,7 +222,7 @@ async def _open_http(
 
 
 def _limit_response(response: httpx2.Response, traffic: Traffic) -> None:
-    """Count the body of *response*, and make reading it fail beyond the limits.
+    """Count the body of *response* while it is read. Reading fails if the body exceeds the limits.
 
     A stream of events may have any length.
 
@@ -225,8 +231,9 @@ def _limit_response(response: httpx2.Response, traffic: Traffic) -> None:
     """
     if response.headers.get("content-encoding", "").strip().lower() not in _UNCOMPRESSED:
         raise httpx2.DecodingError("the answer is compressed, although this was not requested")
-    # The body of a refusal or of an authorization server is read whole, whatever its content type
-    # is.
+    # A body counts as an event stream only if one was requested and the request succeeded. All
+    # other
+    # bodies are read whole, whatever their content type is.
     is_expected = response.is_success and _EVENT_STREAM in response.request.headers.get(
         "accept", ""
     )
@@ -245,7 +252,7 @@ def _repair(text: bytes, exchange: Exchange, request_id: types.RequestId | None 
 
 
 def _repair_event(event: bytes, exchange: Exchange) -> bytes:
-    """Return *event* with its message in a form that the SDK can read."""
+    """Return the stream *event* with its message in a form that the SDK can read."""
     lines = event.splitlines()
     data = b"\n".join(line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:"))
     if (repaired := _repair(data, exchange)) == data:
@@ -259,10 +266,13 @@ def _replace_surrogate(match: re.Match[bytes]) -> bytes:
 
 
 class _CountedStream(httpx2.AsyncByteStream):
-    """Body of an answer, or a stream of events. Each event is a message before an empty line.
+    """Body of an HTTP answer, counted and repaired while it is read.
 
-    An unpaired surrogate is replaced by ``?``, because the SDK would reject the whole message. If
-    the body raises an error, the SDK fails only this request.
+    In a stream of events, each event is a message that ends with an empty line. An unpaired
+    surrogate
+    is replaced by ``?``, because the SDK would reject the whole message. If the body raises an
+    error,
+    the SDK fails only this request.
     """
 
     def __init__(self, inner: httpx2.AsyncByteStream, traffic: Traffic, kind: str) -> None:
@@ -272,7 +282,7 @@ class _CountedStream(httpx2.AsyncByteStream):
         self._is_answer = kind.startswith("application/json")
         self._size = 0
         self._line_ends = b""
-        """Line breaks at the end of the previous piece."""
+        """Line breaks at the end of the previous piece of the body."""
         self._values = ValueCounter(traffic.options.max_message_values)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -289,10 +299,10 @@ class _CountedStream(httpx2.AsyncByteStream):
                     del buffer[: end.end()]
                     start = 0
                     yield _repair_event(event, exchange)
-                    # The SDK continues reading only if the event was not the answer.
+                    # If the SDK continues reading, the event was not the answer.
                     exchange.is_answered = False
             if self._has_events and len(buffer) > self._traffic.options.max_message_bytes:
-                # The SDK rejects an event of this length.
+                # The incomplete event is passed on because the SDK rejects it: it is too long.
                 yield bytes(buffer)
                 buffer.clear()
         body = _ESCAPE.sub(_replace_surrogate, bytes(buffer))

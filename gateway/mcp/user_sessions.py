@@ -2,8 +2,9 @@
 
 * A session belongs to one user for its whole life, and uses only the credentials of this user.
 * The server's shared session is used for listings, never for calls.
-* The number of sessions is limited. Idle sessions end. At the limit, the session that was unused
-  longest is closed.
+* The number of sessions is limited. Idle sessions end. At the limit, the least recently used
+  session
+  is closed.
 
 All functions here run on one event loop.
 """
@@ -37,18 +38,20 @@ from gateway.types import Caller
 T = TypeVar("T")
 _UNAUTHORIZED = 401
 _POLL_S = 0.5
-"""Interval of checks whether a user has signed in, in seconds."""
+"""Interval between checks whether a user has finished a sign-in, in seconds."""
 
 
 def user_key(caller: Caller, *parts: str) -> str:
-    """Return the key of a user's credentials, from the tenant, the user's name, and *parts*."""
+    """Return the key of a user's credentials, made from the tenant, the user's name, and
+    *parts*.
+    """
     text = json.dumps([caller.tenant, caller.user, *parts])
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserSignIn:
-    """Sign-in of one user to one server."""
+    """Sign-in of one user to one server, with the stores of its state."""
 
     server: str
     target: HttpServer
@@ -57,9 +60,9 @@ class UserSignIn:
     tokens: TokenStore
     """Store of the user's tokens."""
     pending: TokenStore
-    """Store of a sign-in that has begun."""
+    """Store of a sign-in that has begun but not ended."""
     callback: str
-    """Redirect URL for the browser; empty if there is none."""
+    """Redirect URL to which the browser returns; empty if the gateway has no public URL."""
 
 
 @dataclass(slots=True, eq=False)
@@ -70,7 +73,8 @@ class _UserSession:
     sign_in: str
     """Id of the sign-in that the session uses."""
     is_over: bool = False
-    """True if the user has signed out or signed in again."""
+    """True if the session must not be used again, because the user has signed out or signed in
+    again."""
     uses: int = 0
     """Number of calls that run or are about to start."""
 
@@ -83,7 +87,7 @@ class UserSessions:
         server: Name of the server, for messages.
         target: Server. Its own authorization headers are not sent with calls of users.
         connect: Opens a session with a target.
-        options: Limits.
+        options: Limits, including the maximum number of sessions.
         clock: Monotonic clock, in seconds.
         address: URL at which users sign in; empty if there is none.
     """
@@ -98,7 +102,7 @@ class UserSessions:
 
     def __post_init__(self) -> None:
         self._sessions: dict[tuple[str, str], _UserSession] = {}
-        """Sessions, keyed by user and sign-in; the last used session is last."""
+        """Sessions, keyed by (user, sign-in). The most recently used session comes last."""
         self._closing = set[asyncio.Task[None]]()
         headers = {
             name: value
@@ -115,7 +119,12 @@ class UserSessions:
     async def use(
         self, caller: Caller, work: Callable[[ServerSession], Awaitable[T]], *, repeatable: bool
     ) -> T:
-        """Run *work* with the session of *caller*.
+        """Run *work* with the session of *caller*, and return its result.
+
+        Args:
+            caller: User on whose behalf *work* runs.
+            work: Function that uses the session.
+            repeatable: True if *work* may run twice.
 
         Raises:
             SignInRequiredError: If the user has no credentials for this server, or they are
@@ -161,7 +170,9 @@ class UserSessions:
             raise UpstreamTimeoutError(self.server, detail, sent=False) from error
 
     async def _wait_for_sign_in(self, caller: Caller, previous: str, limit_s: float) -> bool:
-        """Return whether the user signs in within *limit_s* seconds, on any replica."""
+        """Wait until *caller* has signed in on any replica; return False after *limit_s*
+        seconds.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(limit_s):
                 while True:
@@ -203,7 +214,10 @@ class UserSessions:
         self._note_sign_in(user_key(caller), None)
 
     def _note_sign_in(self, user: str, sign_in: str | None) -> None:
-        """Keep only the session of *user* with this *sign_in* usable; None keeps none."""
+        """End the use of all sessions of *user* except for the session with *sign_in*.
+
+        With None, no session stays usable.
+        """
         for (owner, session_sign_in), session in self._sessions.items():
             if owner == user:
                 session.is_over = session_sign_in != sign_in
@@ -236,7 +250,7 @@ class UserSessions:
         try:
             record = await read_record(auth)
         except StoreError:
-            # Use the last sign-in while the store cannot be read.
+            # The token store cannot be read, so use the user's last known sign-in.
             owned = ((key[0], session) for key, session in reversed(self._sessions.items()))
             last = next(
                 (session for owner, session in owned if owner == user and not session.is_over), None
@@ -247,7 +261,8 @@ class UserSessions:
         self._note_sign_in(user, record.sign_in if record.access_token else None)
         if not record.access_token:
             raise SignInRequiredError(self.server, self.address, fault=sign_in.tokens.fault)
-        # After a new sign-in the user may be a different one, who needs a session of their own.
+        # After a new sign-in, a different person may use the tokens and needs a session of their
+        # own.
         key = user, record.sign_in
         return self._get_or_create(
             key, lambda: (replace(self._target_without_credentials, auth=auth), None)
@@ -287,7 +302,10 @@ class UserSessions:
     def _get_or_create(
         self, key: tuple[str, str], make: Callable[[], tuple[HttpServer, ExchangedToken | None]]
     ) -> _UserSession:
-        """Return the session with this *key*; create it if missing."""
+        """Return the session with this *key*. If missing, create it.
+
+        *make* returns the target and the exchanged token (None with OAuth) of a new session.
+        """
         session = self._sessions.pop(key, None)
         if session is None:
             self._make_room()

@@ -1,4 +1,4 @@
-"""Lenient validation of answers that the SDK would reject too broadly.
+"""Lenient validation of answers, because the SDK would reject more of them than necessary.
 
 In the SDK, one bad tool makes all tools fail, and one unknown content block the whole result.
 Therefore the SDK gets only the part of a result that it accepts, and `keep_raw` provides the rest.
@@ -30,7 +30,7 @@ from gateway.runtime.text import visible_json
 from gateway.types import JsonObject
 
 _MAX_RESULT_DEPTH = 200
-"""Maximum nesting depth of a result; the parsers of the SDK stop slightly deeper."""
+"""Maximum nesting depth of a result. The SDK's parsers fail slightly above this depth."""
 _RAW: ContextVar[dict[str, Any] | None] = ContextVar("gateway_upstream_raw", default=None)
 _RAW_KEYS: Mapping[str, tuple[str, ...]] = {
     **{method: (each.key,) for method, each in LISTS.items()},
@@ -38,7 +38,8 @@ _RAW_KEYS: Mapping[str, tuple[str, ...]] = {
     "resources/read": ("contents",),
     "prompts/get": ("messages",),
 }
-"""Keys of results hidden from the SDK, keyed by method. The value of the first key is a list."""
+"""Keys of a result that are hidden from the SDK, keyed by MCP method. The value of the first key is
+a list."""
 _UNCLEANED_METHODS = {*LISTS, "resources/read"}
 _CONTENT_KINDS = frozenset({"text", "image", "audio", "resource", "resource_link"})
 _BLOCK_MAPS = frozenset({"_meta", "annotations"})
@@ -53,11 +54,12 @@ ANSWER = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""An answer whose id is outside the result, either before or after it."""
+"""Pattern of an answer in JSON. Its groups match the id before the result (first) or after it
+(last)."""
 
 
 class _Result(BaseModel):
-    """Any result, whose fields are all extra fields."""
+    """Model of any result. It declares no fields, so that every key is accepted."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -72,7 +74,7 @@ def read_message(text: bytes) -> JSONRPCMessage:
     try:
         return jsonrpc_message_adapter.validate_json(text, by_name=False)
     except ValueError:
-        # The fast parser stops at about 200 levels, so one deep schema would make all tools fail.
+        # The fast parser fails at about 200 levels, so one deep schema would make all tools fail.
         value = _load_json(text)
     try:
         return jsonrpc_message_adapter.validate_python(value, by_name=False)
@@ -131,7 +133,10 @@ def _load_json(text: bytes) -> object:
 
 
 def _to_error_answer(value: object) -> types.JSONRPCError | None:
-    """Return the error for the request that the malformed *value* answers, if known."""
+    """Return the error answer that replaces the malformed answer *value*.
+
+    Returns None if it is unknown which request *value* answers.
+    """
     fields = as_object(value)
     request = fields.get("id")
     if isinstance(request, float) and request.is_integer():
@@ -149,7 +154,7 @@ def _to_error_answer(value: object) -> types.JSONRPCError | None:
 
 @contextmanager
 def keep_raw() -> Iterator[dict[str, Any]]:
-    """Yield a dictionary that receives the parts of a result that are hidden from the SDK."""
+    """Yield a dictionary that receives the hidden parts of the results that the block reads."""
     raw: dict[str, Any] = {}
     token = _RAW.set(raw)
     try:
@@ -164,7 +169,7 @@ async def send_request(
     """Send a request and return its result as the server sent it. Raises the errors of the SDK."""
     request: types.ClientRequest | types.Request[Any, Any]
     if method == SKILLS.method:
-        # The SDK does not support requests of extensions.
+        # A plain `Request` is used, because the SDK does not support requests of MCP extensions.
         request = types.Request[dict[str, Any], str](method=method, params=dict(params))
     else:
         whole = {"method": method, "params": params}
@@ -176,7 +181,7 @@ async def send_request(
 
 def hide_raw(method: str, result: dict[str, Any]) -> dict[str, Any]:
     """Return the part of *result* that the SDK accepts. `keep_raw` receives the rest."""
-    # Some results stay unchanged: definitions are checked as sent, files have digests, and request
+    # Some results are not cleaned: definitions are checked as sent, files have digests, and request
     # states are sent back.
     is_cleaned = method not in _UNCLEANED_METHODS and result.get("resultType") != "input_required"
     if is_cleaned and not is_too_deep(result, _MAX_RESULT_DEPTH):
@@ -194,7 +199,7 @@ def hide_raw(method: str, result: dict[str, Any]) -> dict[str, Any]:
     raw.update({**{key: result[key] for key in keys if key in result}, keys[0]: items})
     visible: list[object] | None = []
     if method == TOOLS.method:
-        # The SDK needs only names and schemas, to read the x-mcp-header marks.
+        # The SDK needs only names and schemas of the tools, to read the x-mcp-header marks.
         visible = [
             {"name": tool["name"], "inputSchema": tool["inputSchema"]}
             for tool in (read_php(item, TOOLS) for item in items)

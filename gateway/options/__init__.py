@@ -3,7 +3,7 @@
 * Option objects are frozen and keyword-only, one for each subsystem. docs/options.md lists all
   defaults.
 * A `ConfigError` names all invalid values of an object at once.
-* Names of numbers contain their unit; ``limit`` and ``max_…`` are counts.
+* Names of numbers end with their unit; ``limit`` and ``max_…`` without a unit are counts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gateway.types import Access
 
 Mode = Literal["proxy", "stable", "native", "auto"]
 MODEL_TOOL_LIMIT = 128
-"""Maximum number of tools in a Chat Completions request."""
+"""Maximum number of tools that a Chat Completions request may contain."""
 Lifecycle = Literal["keep_alive", "idle", "ephemeral"]
 Policy = Literal["warn", "block"]
 
@@ -43,7 +43,7 @@ Confirm = Literal["never", "destructive", "not_read_only", "all"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscoveryOptions(OptionObject):
-    """The part of the catalog that models see."""
+    """Meta-tools of models, and the amount of the catalog that models see."""
 
     mode: Mode = "proxy"
     """Delivery of found tools to the model. ``proxy``: as tools. ``stable``: only in search
@@ -51,46 +51,49 @@ class DiscoveryOptions(OptionObject):
     Responses API. ``auto``: ``native`` if the service supports it, else ``proxy``."""
     search_name: str = "search_tools"
     call_name: str = "call_tool"
-    """Name of the call meta-tool. This name and `search_name` are changed if the host has a tool
-    with the name."""
+    """Name of the call meta-tool. If the host has a tool called `call_name` or `search_name`, the
+    meta-tool gets another name."""
     route_name: str = ""
     """Name of a third meta-tool that finds servers; empty omits it."""
     next_name: str = ""
     """Name of a meta-tool that returns next steps from the graph; empty omits it."""
     programs: bool = False
-    """True lets the model write programs that call found tools; see `ProgramsOptions`."""
+    """True lets the model write programs that call the tools it found; see `ProgramsOptions`."""
     run_name: str = "run_program"
     """Name of the meta-tool that runs programs."""
     min_tools: Count = 0
-    """Minimum number of tools for meta-tools. A smaller catalog is sent to the model
-    completely."""
+    """Minimum number of tools in the catalog for the use of meta-tools. With fewer tools, the model
+    gets the definitions of all tools instead."""
     context_share: Share = 0.0
-    """A catalog is also sent completely if its definitions take at most this share of
-    ``context_tokens``."""
+    """Share of ``context_tokens``. If the definitions of all tools take at most this share, the
+    model gets all of them instead of meta-tools. 0 turns this off."""
     context_tokens: PositiveCount = 128_000
     preselect: Count = 0
-    """Number of tools found for each user message before the first request to the model; 0 turns
-    this off."""
+    """Number of tools that the gateway searches for each user message and offers in the first
+    request to the model; 0 turns this off."""
     strict: bool = False
-    """True marks the schema of a proxy as strict if it follows the rules of strict schemas."""
+    """True marks the schema of a proxy as strict if it follows the service's rules for strict
+    schemas."""
     proxies_per_search: PositiveCount = 8
     proxies_per_conversation: PositiveCount = 24
     max_tools: Annotated[int, Meta(ge=3)] = MODEL_TOOL_LIMIT
-    """Maximum number of tools in a request, including the host's."""
+    """Maximum number of tools in a request to the model, including the host's."""
     prerequisite_proxies: bool = False
-    """True makes proxies of declared prerequisites outside the window too."""
+    """True also makes proxies of declared prerequisites that are not in the window
+    (`SearchOptions.window_min`)."""
     result_token_budget: Annotated[int, Meta(ge=100)] = 1200
-    """Maximum number of tokens (estimated) of a search result."""
+    """Maximum number of tokens (estimated) of a search result for a model."""
     schema_token_budget: Annotated[int, Meta(ge=100)] = 1500
-    """Maximum number of tokens (estimated) of a search result with parameters: in mode ``stable``
-    and over MCP."""
+    """Maximum number of tokens (estimated) of a search result that includes parameters of tools: in
+    mode ``stable`` and over MCP."""
     digest_token_budget: Count = 300
     """Maximum number of tokens (estimated) of the catalog summary in the search tool's
     description."""
     description_chars: Annotated[int, Meta(ge=32)] = 1024
-    """Maximum length of a proxy's description."""
+    """Maximum length of a proxy's description, in characters."""
     next_steps: Count = 0
-    """Number of likely next tools named after a tool call; 0 turns this off."""
+    """Number of likely next tools that are named after the result of a tool call; 0 turns this
+    off."""
 
     @property
     def reserved(self) -> frozenset[str]:
@@ -111,17 +114,19 @@ class ChatOptions(OptionObject):
     max_turns: PositiveCount = 40
     """Maximum number of requests to the model in one call of the chat client."""
     max_seconds: Timeout | None = None
-    """Time after which no further request is sent to the model; None sets no limit."""
+    """Time in seconds after which no further request is sent to the model; None sets no limit."""
     max_tokens: PositiveCount | None = None
-    """Number of used tokens after which no further request is sent, as reported by the service, or
-    estimated (most streams). None sets no limit."""
+    """Number of tokens that one call of the chat client may use. After that, no further request is
+    sent to the model. The service reports the number; for most streams it is estimated. None sets
+    no limit."""
     max_consecutive_errors: Count = 3
-    """Number of consecutive turns with only failed calls that raises a `LoopError`; 0 sets no
-    limit."""
+    """Number of consecutive turns in which all calls failed. Then a `LoopError` is raised. 0 sets
+    no limit."""
     max_parallel_calls: PositiveCount = 8
     """Maximum number of tool calls of one turn that run at the same time."""
     max_result_chars: Annotated[int, Meta(ge=1000)] = 60_000
-    """Maximum length of a tool result in the conversation. A longer one is cut, with a note."""
+    """Maximum length in characters of a tool result in the conversation. A longer one is cut, with
+    a note."""
     confirm: Confirm = "destructive"
     """Calls that need the host's ``approve``: ``never``; ``destructive``: calls of possibly
     destructive tools, including all tools of untrusted servers; ``not_read_only``: calls that may
@@ -137,80 +142,88 @@ class UpstreamOptions(OptionObject):
     list_timeout_s: Timeout = 20.0
     call_timeout_s: Timeout = 60.0
     ask_timeout_s: Timeout = 300.0
-    """Timeout for a client to answer a tool's request. `call_timeout_s` pauses meanwhile."""
+    """Timeout for a client to answer a request of a tool, such as a question to the user. The
+    timeout of the call (`call_timeout_s`) pauses meanwhile."""
     retry_after_s: Seconds = 30.0
-    """Time after a failed listing before a search tries again."""
+    """Time after a failed listing of a server before a search lists it again."""
     listing_ttl_s: Seconds = 3600.0
     """Age of a tool list after which the next search refreshes it in the background."""
     cleanup_s: Seconds = 300.0
     """Interval at which searches delete, in the background, tool lists that were unused for a
     month."""
     max_stale_s: Seconds = 7 * 24 * 3600.0
-    """Age beyond `listing_ttl_s` after which a stored list is refreshed before use."""
+    """Maximum age of a stored tool list, in addition to `listing_ttl_s`, at which it is used before
+    it is refreshed. Searches wait for the refresh of an older list."""
     first_listing_s: Timeout = 10.0
-    """Time that the first search waits for a server without a stored list. Its tools are added
-    later."""
+    """Maximum time that the first search waits for a server without a stored tool list. The tools
+    of a slower server are added later."""
     failure_ttl_s: Seconds = 0.0
-    """Time for which a first search skips a new server that failed in an earlier process after a
-    second or more. Commands use 600."""
+    """Time for which a first search skips a server without a stored tool list, after an earlier
+    process failed to list it in a second or more. Commands use 600."""
     stored_only: bool = False
     """True uses stored tool lists of any age, and neither starts nor lists servers. A server
     without a stored list has no tools."""
     connect_attempts: PositiveCount = 3
-    """Number of connection attempts."""
+    """Maximum number of attempts to connect to a server."""
     backoff_s: Seconds = 0.2
     backoff_max_s: Seconds = 5.0
-    """Maximum pause between attempts. The pause starts at `backoff_s` and doubles, with
-    jitter."""
+    """Maximum pause between two attempts to connect. The pause starts at `backoff_s` and doubles,
+    with jitter."""
     breaker_failures: PositiveCount = 5
-    """Number of consecutive failures that open the circuit breaker."""
+    """Number of consecutive failures that open a server's circuit breaker. The gateway then skips
+    the server."""
     breaker_s: Seconds = 2.0
     breaker_max_s: Seconds = 60.0
-    """Maximum time for which the breaker is open. The time starts at `breaker_s` and doubles, with
-    jitter; then one use probes the server. After this time without a failure, it starts at
-    `breaker_s` again."""
+    """Maximum time for which a server's circuit breaker is open. The time starts at `breaker_s` and
+    doubles with each opening, with jitter. Then one use probes the server. After `breaker_max_s`
+    without a failure, the time starts at `breaker_s` again."""
     lifecycle: Lifecycle = "keep_alive"
-    """End of a session: ``keep_alive`` (never), ``idle`` (after `idle_timeout_s`) or ``ephemeral``
-    (after each use)."""
+    """Time at which the session of a server ends: ``keep_alive`` (never), ``idle`` (after
+    `idle_timeout_s` without use) or ``ephemeral`` (after each use)."""
     idle_timeout_s: Seconds = 300.0
-    """Time without use after which an ``idle`` session ends."""
+    """Time without use after which the session of a server ends, if the lifecycle is ``idle``."""
     max_in_flight: PositiveCount = 64
-    """Maximum number of simultaneous requests to one server; more wait."""
+    """Maximum number of simultaneous requests to one server. Further requests wait."""
     max_pages: PositiveCount = 100
     max_tools: PositiveCount = 5000
     max_resources: Count = 1000
-    """Maximum number of resources and prompts of one server, in total."""
+    """Maximum number of resources and prompts of one server, counted together."""
     max_description_chars: Annotated[int, Meta(ge=64)] = 8000
-    """Maximum length of a tool's description; the rest is cut."""
+    """Maximum length of a tool's description, in characters; the rest is cut."""
     max_schema_bytes: Annotated[int, Meta(ge=1024)] = 256 * 1024
-    """Maximum size of a tool's schemas. Larger tools are left out."""
+    """Maximum size of a tool's schemas. Tools with larger schemas are left out."""
     max_listing_bytes: PositiveCount = 8 * _MIB
-    """Maximum total size of a server's tools. The rest is left out."""
+    """Maximum total size of a server's tool definitions. Tools beyond it are left out."""
     max_listing_cpu_s: Timeout = 4.0
-    """Maximum CPU time for checking a server's tools. The rest is left out."""
+    """Maximum CPU time for checking the tools of a server. Tools that were not checked by then are
+    left out."""
     max_message_bytes: Annotated[int, Meta(ge=1024)] = 8 * _MIB
-    """Maximum size of a server's message. Longer messages are never in memory."""
+    """Maximum size of one message from a server. A longer message is never read into memory."""
     max_message_values: PositiveCount = 250_000
-    """Maximum number of JSON values in a message. Larger messages are not parsed."""
+    """Maximum number of JSON values in one message from a server. A message with more is not
+    parsed."""
     max_messages_per_s: PositiveCount = 500
-    """Maximum rate of unsolicited messages, with bursts of four seconds' worth. Faster servers are
-    disconnected."""
+    """Maximum rate at which a server may send messages that are not answers. Bursts of four times
+    this number are allowed. Faster servers are disconnected."""
     max_bytes_per_s: Annotated[int, Meta(ge=64 * 1024)] = 32 * _MIB
-    """Maximum rate of bytes. Faster servers are read more slowly."""
+    """Maximum rate at which bytes are read from a server."""
     max_result_bytes: Annotated[int, Meta(ge=1024)] = 4 * _MIB
     """Maximum size of a tool's result. Larger results become errors."""
     on_change: Policy = "warn"
-    """Handling of a tool, or a configured command line, that differs from the approved one.
-    ``warn`` reports it in results. ``block`` leaves it out until it is approved."""
+    """Handling of a tool, or of a configured command line, that differs from the approved one.
+    ``warn`` reports it in search results. ``block`` leaves the tool or server out until it is
+    approved."""
     on_suspicion: Policy = "warn"
-    """Handling of a tool whose definition looks like an attack on a model, with the same
-    values."""
+    """Handling of a tool whose definition looks like an attack on a model: ``warn`` or ``block``,
+    as in `on_change`."""
     max_user_sessions: PositiveCount = 100
-    """Maximum number of sessions to one server with credentials of each user. A further one ends
-    the least recently used. Each ends after ``idle_timeout_s`` without use."""
+    """Maximum number of sessions to one server that needs the credentials of each user. A further
+    user ends the least recently used session. Each session ends after ``idle_timeout_s`` without
+    use."""
     private_hosts: tuple[str, ...] = ()
-    """Host names, addresses or networks (``10.0.0.0/8``) of your own servers, which may be private
-    and use plain HTTP. Loopback is always allowed, and metadata services never."""
+    """Host names, addresses or networks (``10.0.0.0/8``) of your own servers, which may have
+    private addresses and use plain HTTP. Loopback is always allowed, and metadata services never.
+    """
 
     def _fault(self) -> str:
         floors = {
@@ -226,43 +239,46 @@ class UpstreamOptions(OptionObject):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphOptions(OptionObject):
-    """Rules that derive edges between tools. Documents of the host override them."""
+    """Rules that derive edges between tools of the graph. Documents of the host override them."""
 
     groups: bool = True
-    """Group tools of one server that share a word of their names, or a category."""
+    """True groups tools of one server that share a word of their names, or a category."""
     phases: bool = True
-    """Order tools for one kind of thing: first find or create, then inspect, then act."""
+    """True orders tools for one kind of thing: first find or create it, then inspect it, then act
+    on it."""
     suppliers: bool = True
-    """A tool that returns X without required arguments supplies a required argument called X."""
+    """True makes a tool that returns X, and has no required arguments, a supplier of tools with a
+    required argument called X."""
     calendar: bool = True
-    """A tool that returns the current date or time supplies required date arguments."""
+    """True makes a tool that returns the current date or time a supplier of tools with a required
+    date."""
     checks: bool = True
-    """A tool that validates X comes before tools that need X."""
+    """True puts a tool that validates X before tools that need X."""
     sign_in: bool = True
-    """A tool that signs in to a service comes before tools that use the service."""
+    """True puts a tool that signs in to a service before tools that use the service."""
     connection: bool = True
-    """A tool that tests the internet connection comes before signing in."""
+    """True puts a tool that tests the internet connection before tools that sign in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexOptions(OptionObject):
-    """Storage of indexes. A saved index makes the next start faster."""
+    """Storage of search indexes. A saved index makes the next start of a process faster."""
 
     rows: Literal["memory", "pgvector"] = "memory"
     """Place of the vectors: ``memory`` of each process, or ``pgvector``, the PostgreSQL database of
     the store with its extension ``vector``. Indexes with ``pgvector`` are not saved."""
     saved: bool = True
-    """True saves and reads indexes. With a vector store of the host, this also needs
-    ``Options.index_path``."""
+    """True saves indexes to files and reads them at the next start. If the host has its own vector
+    store, ``Options.index_path`` is needed too."""
     min_tools: PositiveCount = 200
-    """Minimum number of tools of a saved index. Smaller indexes are built quickly."""
+    """Minimum number of entities in an index that is saved. Smaller indexes are built quickly."""
     kept: PositiveCount = 4
-    """Number of saved indexes. The least recently used ones are deleted."""
+    """Maximum number of saved indexes. The least recently used ones are deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheOptions(OptionObject):
-    """Sizes and lifetimes of the process-local caches. Size 0 turns a cache off."""
+    """Sizes and lifetimes of the caches of one process. Size 0 turns a cache off."""
 
     normalized_items: Count = 2048
     normalized_ttl_s: Seconds = 1800.0
@@ -277,7 +293,7 @@ class CustomKind(OptionObject):
     """A kind of catalog entries that the host declares."""
 
     searchable: tuple[str, ...] = ()
-    """Searchable metadata, as dot paths. Other metadata is only stored and shown."""
+    """Dot paths of the metadata that is searched. Other metadata is only stored and returned."""
     max_entries: PositiveCount = 10_000
     """Maximum number of entries of this kind."""
 
@@ -287,16 +303,16 @@ class CatalogOptions(OptionObject):
     """Entities of the catalog other than tools of servers."""
 
     kinds: Mapping[str, CustomKind] = field(default_factory=dict)
-    """Kinds of the host, keyed by name. Metadata of other, undeclared kinds is not searched, only
-    names and texts."""
+    """Kinds of entries that the host declares, keyed by name. Entries of undeclared kinds are found
+    by their names and texts, but not by their metadata."""
     max_entries: PositiveCount = 100_000
-    """Maximum number of entries of all kinds."""
+    """Maximum number of entries of all kinds together."""
     servers: bool = True
-    """True makes every MCP server an entity."""
+    """True makes every MCP server an entity of the catalog, which searches can find."""
     rules: Mapping[str, Access] = field(default_factory=dict)
-    """Rules for visibility and search, keyed by a pattern ``server/name``: ``{"*/delete_*":
-    Access(scopes={"admin"})}``. The pattern ``server`` matches the server itself. All matching
-    rules apply, in order."""
+    """Rules for visibility and search texts, keyed by a pattern of ``server/name``:
+    ``{"*/delete_*": Access(scopes={"admin"})}``. A pattern ``server`` matches the server itself.
+    All matching rules apply, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,21 +343,22 @@ class Options(OptionObject):
     """Names of the plugins to load; None loads all installed plugins. The variable
     ``GATEWAY_PLUGINS`` also sets them: names separated by commas, or ``none``."""
     capture_content: bool = False
-    """True adds queries, results and arguments to spans."""
+    """True adds queries, results and arguments to telemetry spans."""
     store: str = field(default="", repr=False)
     """PostgreSQL database for vectors, catalog and calls, which several processes can share:
     ``postgresql://…``, or a reference such as ``env:NAME``. Empty uses files."""
     host_key: str = field(default="", repr=False)
-    """Secret of at least 32 characters from which the keys of a shared store are derived, or a
-    reference to it. If several are given, separated by commas, the first encrypts and all decrypt.
+    """Secret of at least 32 characters, or a reference to it, from which the keys of a shared store
+    are derived. Of several secrets, separated by commas, the first encrypts and all decrypt.
     """
     installation: str = ""
-    """Name that all replicas share. Approvals of configuration files then belong to it instead of
-    to the files' paths. Each configuration in a store needs its own name."""
+    """Name that all replicas of one installation share. Approvals for a configuration file are
+    stored under this name instead of under the file's path. Each configuration in a store needs its
+    own name."""
     public_url: str = ""
-    """Address of ``gateway serve --http`` for users, such as ``https://gateway.example``. Users
-    sign in below it to servers that need their own credentials. On loopback it is set
-    automatically."""
+    """Address of ``gateway serve --http`` as users reach it, such as ``https://gateway.example``.
+    Below it, users sign in to servers that need their own credentials. If the gateway listens on
+    loopback, it is set automatically."""
     vector_store_path: Path | None = None
     """File of vectors; None is ``vectors.sqlite3`` in the user's cache folder."""
     catalog_store_path: Path | None = None

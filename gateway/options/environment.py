@@ -1,8 +1,8 @@
 """Environment variables of the gateway, and the paths of its files.
 
 Only this module reads the environment, each time that a value is needed. Paths in the options take
-precedence; other files are in the cache folder. Libraries read further variables (OpenAI's client,
-an HTTP client before its proxy).
+precedence over variables; files without a path are in the cache folder. Libraries read further
+variables (OpenAI's client, an HTTP client before its proxy).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Environment:
     openai_model: str
     """``GATEWAY_MODEL``: the chat model of the demo."""
     normalizer_url: str
-    """``GATEWAY_NORMALIZE_BASE_URL``: address of the model service of `--normalize`; empty is
+    """``GATEWAY_NORMALIZE_BASE_URL``: address of the model service of `--normalize`; empty uses
     OpenAI's."""
     normalizer_key: str = field(repr=False)
     """``GATEWAY_NORMALIZE_API_KEY``: API key of the model service of `--normalize`."""
@@ -70,7 +70,7 @@ def environment(variables: Mapping[str, str] | None = None) -> Environment:
 
 
 def resolved(options: Options) -> Options:
-    """Return *options* with the values that environment variables set.
+    """Return *options*, completed by the values that environment variables set.
 
     Raises:
         ConfigError: If *options* has the wrong type.
@@ -92,12 +92,12 @@ def _parse_plugins(text: str) -> tuple[str, ...] | None:
 
 
 def vector_store_path(options: Options) -> Path:
-    """Return the path of the vector store."""
+    """Return the path of the file that stores vectors."""
     return options.vector_store_path or environment().cache_dir / "vectors.sqlite3"
 
 
 def catalog_store_path(options: Options) -> Path:
-    """Return the path of the store of tool lists and approvals."""
+    """Return the path of the file that stores tool lists and approvals."""
     return options.catalog_store_path or environment().cache_dir / "catalog.sqlite3"
 
 
@@ -132,8 +132,8 @@ def index_path(options: Options, *, own_store: bool) -> Path | None:
     """Return the folder of saved indexes; None if indexes are not saved.
 
     Args:
-        options: Options of the host.
-        own_store: True if the host has its own vector store.
+        options: Options of the gateway.
+        own_store: True if the host passes its own vector store to the gateway.
     """
     is_saved = options.index.saved and options.index.rows == "memory"
     if not is_saved or (own_store and options.index_path is None):
@@ -142,7 +142,7 @@ def index_path(options: Options, *, own_store: bool) -> Path | None:
 
 
 def variables(needed: frozenset[str]) -> dict[str, str]:
-    """Return the environment variables in *needed* that are set."""
+    """Return the environment variables in *needed* that are set, keyed by name."""
     return {name: os.environ[name] for name in needed if name in os.environ}
 
 
@@ -152,10 +152,10 @@ def variable_names(prefix: str) -> frozenset[str]:
 
 
 def complete_telemetry() -> bool:
-    """Set defaults for OpenTelemetry variables that are not set.
+    """Set environment variables of OpenTelemetry to defaults, unless they are set.
 
-    If an OTLP endpoint is set, its traces and metrics are exported. OTLP uses HTTP, which is the
-    specification's default, but not the SDK's.
+    If an OTLP endpoint is set, traces and metrics are exported to it over HTTP. HTTP is the default
+    of OpenTelemetry's specification, but not of its SDK.
 
     Returns:
         True if the variables request an export.
@@ -172,7 +172,8 @@ def complete_telemetry() -> bool:
 
 
 def proxy_of(scheme: str, host: str) -> str:
-    """Return the URL of the environment's or system's proxy for *host*; empty without one.
+    """Return the URL of the proxy for *host* that the environment or the system sets; empty without
+    a proxy.
 
     ``ALL_PROXY`` is ignored.
     """

@@ -16,8 +16,8 @@ Amount = Annotated[float, Meta(ge=0)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessPolicy(OptionObject):
-    """A rule for calls and searches. It applies if all given fields match; empty fields match
-    everything.
+    """A rule for calls and searches. It applies if all its conditions match; an empty condition
+    matches everything.
 
     Patterns use shell wildcards, are case-sensitive, and their ``*`` also matches slashes.
 
@@ -32,40 +32,42 @@ class AccessPolicy(OptionObject):
     """Effect of the rule. The first matching ``allow``, ``deny`` or ``ask`` decides. All matching
     ``redact`` and ``limit`` rules apply too."""
     name: str = ""
-    """Name in the audit log and in errors; empty is the rule's position, such as ``policy
+    """Name of the policy in the audit log and in errors. Empty uses its position, such as ``policy
     3``."""
     tools: tuple[str, ...] = ()
-    """Patterns of ids: ``server/name`` for tools, ``kind:server/name`` for other kinds."""
+    """Patterns of the ids of entities: ``server/name`` for tools, ``kind:server/name`` for other
+    kinds."""
     servers: tuple[str, ...] = ()
     """Patterns of server names."""
     tags: tuple[str, ...] = ()
-    """Tags; an entity needs one of them. Case is ignored."""
+    """Tags of entities. An entity needs one of them to match. Case is ignored."""
     kinds: tuple[str, ...] = ()
     hints: tuple[PolicyHint, ...] = ()
-    """Behaviours; a tool needs one of them. ``destructive`` and ``open_world``: declared by the
-    tool. ``read_only``: declared by the host or a trusted server; all other tools are
-    ``not_read_only``."""
+    """Behaviours of tools. A tool needs one of them to match. ``destructive`` and ``open_world``:
+    declared by the tool. ``read_only``: declared by the host or a trusted server; all other tools
+    are ``not_read_only``."""
     users: tuple[str, ...] = ()
     """Patterns of the caller's user; an empty pattern matches a caller without a user."""
     tenants: tuple[str, ...] = ()
     """Patterns of the caller's tenant; an empty pattern matches a caller without a tenant."""
     scopes: tuple[str, ...] = ()
-    """Scopes; a caller needs one of them."""
+    """Scopes of callers. A caller needs one of them to match."""
     paths: tuple[str, ...] = ()
-    """JSON members that ``redact`` hides, as dot paths such as ``customer.email``. ``*`` matches
-    any name, and lists are searched."""
+    """JSON members of results that ``redact`` hides, as dot paths such as ``customer.email``. ``*``
+    matches any name. The items of lists are searched too."""
     secrets: bool = False
-    """True lets ``redact`` hide texts that look like secrets."""
+    """True lets ``redact`` also hide texts in results that look like secrets."""
     calls: Count | None = None
-    """Maximum number of calls in each period, for ``limit``."""
+    """Maximum number of calls in each period, for the action ``limit``."""
     cost: Amount | None = None
-    """Maximum total cost in each period, for ``limit``, in any unit."""
+    """Maximum total cost of the calls in each period, for the action ``limit``, in any unit."""
     call_cost: Amount = 1.0
-    """Cost of one call. Limits with the same name count together, each with its own cost."""
+    """Cost of one call for this policy. Policies with the same name share one total."""
     per: Period = "minute"
-    """Length of the period, which is a sliding window."""
+    """Length of the period of ``limit``, which is a sliding window."""
     by: tuple[LimitedBy, ...] = ("user",)
-    """Properties that are counted separately; empty counts all calls together."""
+    """Properties of calls that ``limit`` counts separately, such as each user. Empty counts all
+    calls together."""
 
     def _fault(self) -> str:
         if self.action == "redact" and not (self.paths or self.secrets):
@@ -81,12 +83,13 @@ class AccessPolicy(OptionObject):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOptions(OptionObject):
-    """Options of the log of decisions and changes."""
+    """Options of the audit log, which records decisions about calls and changes of the catalog."""
 
     record: Literal["auto", "on", "off"] = "auto"
-    """Recording of decisions and changes. ``auto`` records in ``gateway serve --http`` and in
-    commands that change something, but not in programs."""
+    """Use of the audit log. ``auto`` writes it in ``gateway serve --http`` and in commands that
+    change something, but not in other programs."""
     on_failure: Literal["refuse", "continue"] = "refuse"
-    """Effect on a call or change whose row cannot be written first."""
+    """Handling of a call or change whose row cannot be written to the audit log. The row is written
+    first, so ``refuse`` prevents the call or change."""
     keep_days: PositiveCount = 400
-    """Age in days after which rows are deleted."""
+    """Number of days after which rows of the audit log are deleted."""

@@ -1,4 +1,4 @@
-"""Options of programs that a model writes."""
+"""Options of programs that a model writes to call several tools."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ class ProgramsOptions(OptionObject):
     """Limits and permissions of a program."""
 
     seconds: Timeout = 2.0
-    """Maximum computing time, without waiting for calls."""
+    """Maximum computing time of a program, without waiting for calls."""
     wall_s: Timeout = 30.0
-    """Maximum elapsed time, including calls and the queue, but not approvals."""
+    """Maximum elapsed time of a program, including its calls and its wait in the queue, but not
+    approvals."""
     memory_bytes: Annotated[int, Meta(ge=1024 * 1024)] = 64 * 1024 * 1024
     calls: PositiveCount = 50
     """Maximum number of calls of one program."""
     output_chars: Annotated[int, Meta(ge=1000)] = 20_000
-    """Maximum length of a program's answer: its value and its printed text."""
+    """Maximum length of a program's answer, in characters: its value and its printed text."""
     max_code_chars: PositiveCount = 20_000
     processes: PositiveCount = 4
-    """Maximum number of programs at the same time, including programs that wait for calls, but not
-    for approvals. More programs wait in a queue."""
+    """Maximum number of programs that run at the same time. Programs that wait for calls count,
+    programs that wait for approvals do not. Further programs wait in a queue."""
     wrapper: Wrapper = "auto"
-    """Additional isolation by bubblewrap: if it works (``auto``), always (``required``; else
-    programs are refused), or ``none``."""
+    """Use of bubblewrap as additional isolation. ``auto``: if it works. ``required``: always; if it
+    does not work, programs are refused. ``none``: never."""
     destructive: bool = False
     """True lets programs call tools that declare themselves destructive. `ChatOptions.confirm`
     applies to these calls."""

@@ -1,4 +1,4 @@
-"""Options of provisioning: registry, trust, installation and limits."""
+"""Options of provisioning, which finds and installs new servers: registry, trust and limits."""
 
 from __future__ import annotations
 
@@ -16,33 +16,36 @@ class ProvisionOptions(OptionObject):
     """Sources of new servers, and the policy for installing them."""
 
     registry: str = ""
-    """Base URL of an MCP registry (API v0.1); empty fetches nothing."""
+    """Base URL of an MCP registry (API v0.1), in which new servers are searched; empty uses
+    none."""
     known: bool = True
-    """True searches the bundled list of well-known servers."""
+    """True searches new servers in the bundled list of well-known servers."""
     namespaces: tuple[str, ...] = ()
-    """Trusted names in a registry: ``namespace/*`` or ``namespace/name``."""
+    """Names of trusted servers in a registry: ``namespace/*`` or ``namespace/name``."""
     indexes: tuple[str, ...] = ()
-    """Addresses of package indexes that an entry may name: the indexes that this machine
-    uses."""
+    """Addresses of the package indexes that this machine uses. The entry of a server may name only
+    these indexes."""
     enough: Share = 0.9
-    """Confidence of a local tool at which servers outside the catalog are not searched."""
+    """Confidence of the best local tool from which new servers are not searched."""
     min_confidence: Share = 0.9
-    """Minimum confidence for installing a server without asking a person."""
+    """Minimum confidence of a match at which a server is installed without asking a person."""
     candidates: PositiveCount = 5
-    """Maximum number of servers in a result."""
+    """Maximum number of new servers in a result."""
     max_ranked: PositiveCount = 500
-    """Maximum number of entries that the gateway's strategy ranks. Words preselect them."""
+    """Maximum number of registry entries that are ranked by the gateway's strategy. They are
+    preselected by their words."""
     cache_s: Seconds = 24 * 3600.0
-    """Lifetime of a registry's answer."""
+    """Time for which an answer of a registry is cached."""
     fetch_timeout_s: Timeout = 60.0
-    """Timeout for all pages together."""
+    """Timeout for all pages of a registry together."""
     max_pages: PositiveCount = 300
     max_page_bytes: Annotated[int, Meta(ge=1024)] = 4 * _MIB
     max_entries: PositiveCount = 30_000
     install_timeout_s: Timeout = 600.0
     """Timeout for each command of an installation."""
     folder: Path | None = None
-    """Folder of packages and the audit; None is ``servers`` in the user's data folder."""
+    """Folder of installed packages and of their audit records; None is ``servers`` in the user's
+    data folder."""
 
     def _fault(self) -> str:
         for pattern in self.namespaces:

@@ -1,4 +1,4 @@
-"""Options of searches and of the use of past calls."""
+"""Options of searches, and of the recording and use of past calls."""
 
 from __future__ import annotations
 
@@ -28,51 +28,56 @@ class SearchOptions(OptionObject):
     """Size and behaviour of searches."""
 
     limit: PositiveCount = 5
-    """Default number of matches."""
+    """Number of matches if a caller requests no other number."""
     max_limit: PositiveCount = 50
     """Maximum number of matches that a caller may request."""
     max_query_chars: Annotated[int, Meta(ge=16)] = 4096
-    """Maximum length of a query. Longer queries are cut, with a diagnostic."""
+    """Maximum length of a query, in characters. Longer queries are cut, with a diagnostic."""
     max_queries: PositiveCount = 8
     """Maximum number of queries in one search."""
     first_search: First = "auto"
-    """Waiting for new tools, with strategy `auto`. ``wait``: searches wait until new tools are
-    embedded. ``words``: words and existing vectors answer, with the diagnostic ``index_building``.
-    ``auto``: searches of programs wait, searches of models do not. `Gateway.report()` always waits.
+    """Handling of searches with strategy `auto` while new tools are not embedded yet. ``wait``:
+    searches wait. ``words``: searches use words and existing vectors, with the diagnostic
+    ``index_building``. ``auto``: searches of programs wait, searches of models do not.
+    `Gateway.report()` always waits.
     """
     query_timeout_s: Timeout = 10.0
     """Timeout for embedding the query, for rewriting it, and for the next vector of the catalog.
-    Then the search continues without them."""
+    Then the search continues without the missing vectors or the rewritten query."""
     pool_factor: Count = 20
     pool_min: PositiveCount = 200
-    """Minimum number of candidates that are scored again: max(pool_min, pool_factor x limit)."""
+    """Minimum size of the pool: the candidates that are scored again by all signals. The size is
+    max(pool_min, pool_factor x limit)."""
     window_factor: Count = 4
     window_min: PositiveCount = 8
-    """Minimum number of candidates from which supplements come: max(window_min, window_factor x
-    limit)."""
+    """Minimum size of the window: the best candidates, from which supplements (related tools, next
+    steps, prerequisites) come. The size is max(window_min, window_factor x limit)."""
     window_margin: Share = 0.5
-    """Minimum cosine of these candidates, as a share of the way from the catalog's mean to the
-    best. With fewer than 60 eligible entities, the share is proportionally lower."""
+    """Minimum cosine of a candidate in the window, as a share of the distance from the catalog's
+    mean cosine to the best cosine. With fewer than 60 eligible entities, the share is
+    proportionally lower."""
     max_related: Count = 6
     max_next_steps: Count = 6
     max_prerequisites: Count = 9
-    """Maximum number of prerequisites. The limits of the three supplement lists are
-    independent."""
+    """Maximum number of prerequisites in a result. The limits of related tools, next steps and
+    prerequisites are independent."""
     prerequisites: Prerequisites = "derived"
-    """Listed prerequisites. ``declared``: declared ones, and derived ones inside the window.
-    ``derived``: also those that reliable rules derive for the first match. ``window``: only those
-    inside the window. ``off``: none."""
+    """Prerequisites that a result lists. ``declared``: declared ones, and derived ones inside the
+    window. ``derived``: also those that reliable rules derive for the first match. ``window``: only
+    those inside the window. ``off``: none."""
     min_confidence: Share = 0.5
-    """If the best match has less confidence, the result has the diagnostic
+    """Minimum confidence of the best match. If it has less, the result has the diagnostic
     ``low_confidence_results``."""
     no_match_confidence: Share = 0.0
-    """If the best match has less confidence, the result is empty, with the diagnostic ``no_match``
-    and the nearest entities. 0 turns this off, as does a policy of ``ranking=``."""
+    """Minimum confidence of the best match. If it has less, the result is empty, with the
+    diagnostic ``no_match`` and the nearest entity. 0 turns this off. It does not apply to searches
+    with ``ranking=``."""
     spelling: bool = True
-    """True corrects misspelt words of a query, without a model. The original words count too."""
+    """True also searches with corrected spelling of the query, without a model. The original words
+    still count."""
     lexical_weight: Annotated[float, Meta(ge=0, le=100)] = 0.3
-    """Maximum weight of a standard deviation in words, relative to one in vectors, for strategy
-    `auto`; 0 to 100."""
+    """Maximum weight of words relative to vectors in strategy `auto`, 0 to 100. Both scores are
+    measured in standard deviations."""
 
     def _fault(self) -> str:
         is_valid = self.max_limit >= self.limit
@@ -80,15 +85,15 @@ class SearchOptions(OptionObject):
 
     @property
     def models_wait(self) -> bool:
-        """True if searches of models wait until new tools are embedded."""
+        """True if searches by models wait until new tools are embedded."""
         return self.first_search == "wait"
 
     def pool(self, limit: int) -> int:
-        """Return the maximum number of candidates that are scored again for *limit* matches."""
+        """Return the size of the pool (candidates that are scored again) for *limit* matches."""
         return max(limit, self.pool_min, self.pool_factor * limit)
 
     def window(self, limit: int) -> int:
-        """Return the number of best candidates from which supplements may come, for *limit*
+        """Return the size of the window (best candidates, from which supplements come) for *limit*
         matches.
         """
         return max(self.window_min, self.window_factor * limit)
@@ -96,11 +101,11 @@ class SearchOptions(OptionObject):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageOptions(OptionObject):
-    """Recording of calls, and its effects on searches. All are off by default."""
+    """Recording of calls, and the effects of recorded calls on searches. All are off by default."""
 
     record: bool = False
-    """True records the outcome of each call and counts searches, in a ledger on this machine.
-    Argument values are never recorded."""
+    """True records the outcome of each call and counts searches, in the ledger of this machine or
+    in the shared store. Argument values are never recorded."""
     record_queries: bool = False
     """True also records the texts of searches for 30 days, without secrets, for `gateway
     eval`."""
@@ -108,22 +113,22 @@ class UsageOptions(OptionObject):
     """Effect of past calls on rankings. ``bounded``: swap tools of nearly equal score. ``auto``:
     the same, but only after a measured gain."""
     learn: Learn = "off"
-    """Suggestion of tools that were called next in past tasks. ``on``: if the history predicts
-    itself. ``auto``: also only after a measured gain."""
+    """Suggestion of tools that followed a tool in past tasks. ``on``: if the recorded history
+    predicts its own later calls. ``auto``: also only after a measured gain."""
     refresh_s: Seconds = 60.0
-    """Interval between two reads of the ledger."""
+    """Interval at which the ledger of calls is read again."""
 
     def _fault(self) -> str:
         return "record_queries needs record" if self.record_queries and not self.record else ""
 
     @property
     def reads(self) -> bool:
-        """True if an option needs the contents of the ledger."""
+        """True if an option needs the ledger's recorded calls."""
         return (self.rerank, self.learn) != ("off", "off")
 
     @property
     def measures(self) -> bool:
-        """True if an option needs a measured gain."""
+        """True if an option takes effect only after a measured gain (see `Gain`)."""
         return "auto" in {self.rerank, self.learn}
 
 

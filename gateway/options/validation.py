@@ -1,7 +1,7 @@
 """Validation of values from the host: option objects, hints, and objects of the host's classes.
 
-Annotations define the types and ranges of options. All faults are reported at once. The validator
-is msgspec, because pydantic would take longer to load than the rest of a start.
+Annotations of the fields define types and ranges. All faults of an object are reported at once. The
+validator is msgspec, because loading pydantic would take longer than the rest of a start.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Timeout: TypeAlias = Annotated[float, Meta(ge=0.001)]
 
 @dataclass(frozen=True, slots=True)
 class OptionObject:
-    """Base class of option dataclasses, which validates the fields.
+    """Base class of option dataclasses, which validates their fields.
 
     Raises:
         ConfigError: If a value has the wrong type or is out of range.
@@ -46,10 +46,10 @@ class OptionObject:
 
 
 def hints_fault(name: str, hints: object) -> str:
-    """Return the fault of *hints*; empty if they are valid.
+    """Return a message about the fault of *hints*; empty if they are valid.
 
     Args:
-        name: Name for the message.
+        name: Name of the hints for the message.
         hints: Value to check.
     """
     if not isinstance(hints, Hints):
@@ -83,7 +83,7 @@ def check_members(name: str, value: object, expected: str, *members: str) -> Non
 
 @cache
 def option_types(kind: Any) -> Mapping[str, Any]:
-    """Return the annotated type of each field of a dataclass, keyed by field name."""
+    """Return the annotated type of each field of the dataclass *kind*, keyed by field name."""
     return get_type_hints(kind, include_extras=True)
 
 
@@ -91,16 +91,17 @@ _SWITCHES: Mapping[str, str] = {"on": "true", "yes": "true", "off": "false", "no
 
 
 def read_option(raw: object, expected: Any, *, is_text: bool = False) -> Any:
-    """Convert *raw* to the annotated type *expected*.
+    """Convert *raw* to the annotated type *expected* and return the result.
 
     Args:
-        raw: Parsed JSON.
+        raw: Parsed JSON, or text of a person.
         expected: Annotated type of the option.
         is_text: True if *raw* is text that a person typed: ``on`` and ``off`` are booleans, commas
             separate list items, and ``none`` is an empty list.
 
     Raises:
-        ConfigError: If the value has the wrong type or is out of range. The message omits its name.
+        ConfigError: If the value has the wrong type or is out of range. The message does not name
+            the option.
     """
     value = raw
     if is_text and isinstance(raw, str):
@@ -121,9 +122,9 @@ def _read_path(kind: type, raw: object) -> object:
 
 
 def field_faults(value: Any) -> list[str]:
-    """Return one message for each field of a dataclass with the wrong type.
+    """Return one message for each field of the dataclass object *value* with an invalid value.
 
-    Messages omit the values of fields that are hidden in the repr.
+    Messages omit the values of fields that are hidden in the repr, because they may be secrets.
     """
     types = option_types(type(value))  # type: ignore[arg-type]  # (a class has a hash)
     faults: list[str] = []
@@ -144,7 +145,7 @@ def _has_type(value: Any, expected: Any) -> bool:
 
 
 def _describe(expected: Any) -> str:
-    """Describe an annotated type for a message."""
+    """Return a description of an annotated type for a message, such as ``int from 1``."""
     origin, parts = get_origin(expected), get_args(expected)
     if origin is Annotated:
         limits = [f" {word} {limit:g}" for word, limit in _limits(parts[1]) if limit is not None]

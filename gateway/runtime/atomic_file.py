@@ -1,7 +1,7 @@
 """Creation and atomic replacement of files that only their owner can read.
 
-New files and folders have no permissions for others, regardless of the umask. Existing ones keep
-their permissions.
+New files and folders have no permissions for other users, regardless of the umask. Existing ones
+keep their permissions.
 """
 
 from __future__ import annotations

@@ -24,9 +24,10 @@ from gateway.errors import ClosedError
 P = ParamSpec("P")
 T = TypeVar("T")
 Work = Callable[[], Coroutine[Any, Any, T]]
-"""Function that returns a coroutine. It is called only if the coroutine will be awaited."""
+"""Function that returns a coroutine. It is called only if the coroutine will be awaited, so Python
+does not warn about a coroutine that was never awaited."""
 _EXITS = (SystemExit, KeyboardInterrupt)
-"""Exceptions of a task that also end `run_forever`."""
+"""Exceptions that end the whole event loop (`run_forever`) if a task raises them."""
 
 
 class Bridge:
@@ -71,15 +72,18 @@ class Bridge:
         Raises:
             ClosedError: If the bridge is closed.
         """
-        # In a forked child, a thread that does not exist there may hold the lock.
+        # Before the lock is taken, because in a forked child it may be held by a thread that does
+        # not exist there.
         self.check_open()
-        # The lock guarantees that accepted work is scheduled before the loop ends.
+        # Under the lock, so that accepted work is scheduled before `close` ends the loop.
         with self._lock:
             loop = self._ensure_loop()
             return asyncio.run_coroutine_threadsafe(self._until_closed(work), loop)
 
     async def run(self, work: Work[T]) -> T:
-        """Await *work* on the background loop. On that loop itself, await it directly."""
+        """Await *work* on the background loop and return its result. A caller on the background
+        loop awaits it directly.
+        """
         if self.here:
             return await work()
         return await asyncio.wrap_future(self.submit(work))
@@ -99,7 +103,7 @@ class Bridge:
             raise
 
     def finish(self, work: Work[None]) -> None:
-        """Run *work* as the last work if the loop was started, then `close`.
+        """If the loop was started, run *work* as its last work. Then `close`.
 
         Concurrent callers wait until the first one has finished.
 
@@ -113,7 +117,8 @@ class Bridge:
             if self._loop is not None and not self._finished:
                 self.call(work)
                 self._finished = True
-        # Outside the lock, because work on the loop may wait for a thread that waits for the lock.
+        # Not under the lock, because work on the loop may wait for a thread that waits for the
+        # lock.
         self.close()
 
     def close(self) -> None:
@@ -125,7 +130,8 @@ class Bridge:
             loop, thread, self._loop = self._loop, self._thread, None
         if loop is None or thread is None:
             return
-        # One iteration later, so that all accepted work has started and can report its end.
+        # Ends work one iteration later, so that all accepted work has started and can report its
+        # end.
         loop.call_soon_threadsafe(loop.call_soon, self._end, loop)
         if thread is not threading.current_thread():
             thread.join()
@@ -144,7 +150,7 @@ class Bridge:
             return await work()
         except asyncio.CancelledError:
             task = asyncio.current_task()
-            # A task that was cancelled before keeps its cancellation.
+            # A task that its caller cancelled earlier still ends with a cancellation.
             if self._ended and task is not None and task.cancelling() == 1:
                 raise ClosedError(
                     "this gateway was closed before the work was done; make a new one"
@@ -178,10 +184,10 @@ class Bridge:
 
 
 async def in_thread(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """Run blocking code of the host in a worker thread.
+    """Run *function*, which is blocking code of the host, in a worker thread and return its result.
 
-    Unlike `asyncio.to_thread`, it raises ``StopIteration`` as ``RuntimeError`` (as PEP 479 does). A
-    future cannot contain ``StopIteration``, so the caller would wait forever.
+    A ``StopIteration`` is raised as ``RuntimeError``, as in PEP 479. `asyncio.to_thread` would wait
+    forever, because a future cannot contain ``StopIteration``.
     """
 
     def call_function() -> T:
@@ -196,7 +202,8 @@ async def in_thread(function: Callable[P, T], *arguments: P.args, **named: P.kwa
 async def run_to_end(work: Coroutine[Any, Any, T]) -> T:
     """Await *work*, which continues to its end even if the caller is cancelled."""
     task = asyncio.ensure_future(work)
-    # If the caller was cancelled, asyncio would warn about an exception that was never retrieved.
+    # Reads the exception, because asyncio reports exceptions that a cancelled caller never
+    # retrieved.
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return await asyncio.shield(task)
 

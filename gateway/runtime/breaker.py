@@ -1,6 +1,7 @@
 """Circuit breakers for servers and model services that keep failing.
 
-A `Breaker` counts failures. A `ServiceGuard` prevents searches from waiting for a hanging service.
+A `Breaker` counts failures. A `ServiceGuard` prevents searches from waiting for a service that
+does not answer.
 """
 
 from __future__ import annotations
@@ -24,29 +25,33 @@ from gateway.runtime.cache import Clock, SingleFlight, Submit
 T = TypeVar("T")
 
 _JITTER = 0.2
-"""Random variation of waiting times, as a share, so that many gateways do not retry at the same
-time."""
+"""Maximum random change of the time for which a breaker is open, as a share of that time. It
+prevents many gateways from retrying at the same moment."""
 _PROBE_S = 1.0
-"""Waiting time in seconds for uses that arrive during a probe."""
+"""Waiting time in seconds for uses that arrive while a probe of the dependency is running."""
 _MAX_DOUBLINGS = 32
 _SERVICE = UpstreamOptions(breaker_failures=3, breaker_s=1.0, breaker_max_s=15.0)
-"""Number of failures until a service is skipped, and the intervals of its probes."""
+"""Breaker settings of a `ServiceGuard`: number of failures that open it, and its first and maximum
+open time in seconds."""
 _SLOW_S = 1.0
-"""Minimum duration in seconds of a counted failure. Faster failures cost callers little time."""
+"""Minimum duration in seconds of a failed request that a `ServiceGuard` counts. Faster failures
+cost callers little time."""
 _PATIENCE_SHARE = 0.99
-"""Share of the patience after which a cancelled caller counts as having waited for all of it."""
+"""Share of `ServiceGuard.patience_s` that a cancelled caller must have waited, so that its request
+counts as a failure."""
 
 
 class Breaker:
     """A circuit breaker, which skips a failing dependency and later probes it once.
 
-    An open breaker admits one use when its time is over. The outcome of this use decides whether it
-    closes. Not thread-safe.
+    When its open time is over, the breaker admits one use as a probe. A successful probe closes the
+    breaker, a failed one opens it again. Not thread-safe.
 
     Args:
-        options: Number of consecutive failures that open the breaker, its first and its maximum
-            time. Each opening doubles the time. It is reset after as long as the maximum without a
-            failure.
+        options: Number of consecutive failures that open the breaker (``breaker_failures``), its
+            first open time (``breaker_s``) and its maximum open time (``breaker_max_s``). Each
+            opening doubles the time. It starts at ``breaker_s`` again after ``breaker_max_s``
+            seconds without a failure.
         clock: Monotonic clock in seconds.
     """
 
@@ -72,7 +77,9 @@ class Breaker:
 
     @contextmanager
     def admit(self) -> Iterator[float]:
-        """Yield the number of seconds to wait; 0 admits one use, which lasts for the block."""
+        """Yield the number of seconds to wait before the next attempt. 0 admits the caller, who
+        uses the dependency inside the block.
+        """
         use, wait_s = object(), 0.0
         if self._open_until is not None:
             wait_s = max(self._open_until - self._clock(), 0.0)
@@ -83,12 +90,12 @@ class Breaker:
         try:
             yield wait_s
         finally:
-            # Without a recorded outcome, the next use becomes the probe.
+            # If the probe ended without a recorded outcome, the next use becomes the probe.
             if self._probe is use:
                 self._probe = None
 
     def end_wait(self) -> None:
-        """Admit the next use at once."""
+        """End the open time of an open breaker, so that the next use is admitted as a probe."""
         if self._open_until is not None:
             self._open_until = self._clock()
 
@@ -105,7 +112,7 @@ class Breaker:
         """Record that the dependency was unreachable, ended or did not answer.
 
         Args:
-            trip: True opens the breaker at once.
+            trip: True opens the breaker at once, regardless of the number of failures.
         """
         options = self._options
         self._well_since = None
@@ -120,17 +127,17 @@ class Breaker:
 
 @dataclass(eq=False, repr=False)
 class ServiceGuard:
-    """Skips a service after several timeouts in a row, until it answers again.
+    """Skips a service after several slow failures in a row, until it answers again.
 
-    The last request that timed out is then repeated in the background, at growing intervals. Any
-    answer, even a late one, ends the skipping. Safe for any thread and event loop.
+    While the service is skipped, the last failed request is repeated in the background at growing
+    intervals. Any answer, even a late one, ends the skipping. Safe for any thread and event loop.
 
     Args:
         name: Name of the service for messages.
         patience_s: Time in seconds that a search waits for an answer.
         submit: Starts work on the gateway's background loop.
         clock: Monotonic clock in seconds.
-        sleep: Waits until the next probe.
+        sleep: Awaited with the number of seconds between two repeated requests.
     """
 
     name: str
@@ -145,13 +152,18 @@ class ServiceGuard:
         self._breaker = Breaker(_SERVICE, clock=self.clock)
         self._probes = SingleFlight[None](self.submit)
         self._failed_at = -math.inf
-        """Time of the last counted failure."""
+        """Time of the last counted failure, as returned by `clock`."""
 
     async def run(
         self, flights: SingleFlight[T], key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]
     ) -> T:
-        """Send a request, shared with equal requests by *key*, and record its outcome for this
-        caller.
+        """Send a request and record its outcome. Concurrent callers with equal keys share one
+        request.
+
+        Args:
+            flights: Running requests that callers may share.
+            key: Equal for equal requests.
+            work: Sends the request.
 
         Raises:
             GatewayError: If the service is skipped. Nothing was sent.
@@ -167,7 +179,8 @@ class ServiceGuard:
         try:
             return await flights.run(key, partial(self._await_answer, work))
         except BaseException as error:
-            # A caller that leaves earlier does not prove that the service hangs.
+            # A caller that leaves before its patience is over does not prove that the service
+            # hangs.
             is_gone = isinstance(error, asyncio.CancelledError)
             limit_s = _PATIENCE_SHARE * self.patience_s
             if self.clock() - start >= (limit_s if is_gone else min(limit_s, _SLOW_S)):
@@ -182,7 +195,8 @@ class ServiceGuard:
 
     def _record_failure(self, work: Callable[[], Awaitable[object]], start: float) -> None:
         with self._lock:
-            # Concurrent requests count as one failure.
+            # Concurrent requests count as one failure: this one started before the last counted
+            # failure.
             if start < self._failed_at:
                 return
             self._failed_at = self.clock()
@@ -192,7 +206,9 @@ class ServiceGuard:
                 self._start_probe(work)
 
     def _start_probe(self, work: Callable[[], Awaitable[object]]) -> None:
-        """Start the probe, unless it is running, outside the trace of the caller."""
+        """Repeat *work* in the background until the service answers, unless a repetition is
+        running. Its spans do not belong to the caller's trace.
+        """
         Context().run(self._probes.start, "probe", partial(self._probe, work))
 
     async def _probe(self, work: Callable[[], Awaitable[object]]) -> None:

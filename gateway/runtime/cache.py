@@ -1,8 +1,8 @@
 """Caches with a maximum size and lifetime, and sharing of equal concurrent work.
 
-* A value expires ``ttl_s`` seconds after it was put, regardless of reads.
+* A value expires ``ttl_s`` seconds after it was stored, regardless of reads.
 * All accesses are locked, because cachetools is not thread-safe.
-* A listener is called for each hit and miss.
+* A cache calls its listener for each hit and miss.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from cachetools.keys import hashkey
 V = TypeVar("V")
 Event = Literal["hit", "miss", "coalesced"]
 CacheListener = Callable[[str, Event], None]
-"""Called with the cache's name and the event."""
+"""Called with the cache's name and the event. ``coalesced``: the caller shares running work."""
 Clock = Callable[[], float]
 Submit = Callable[[Callable[[], Coroutine[Any, Any, V]]], concurrent.futures.Future[V]]
 Share = Callable[[Hashable, Callable[[], Coroutine[Any, Any, V]]], Awaitable[V]]
-"""Awaits work that equal requests share by key: `SingleFlight.run`, or `ServiceGuard.run` around
-it."""
+"""Function that awaits work. Concurrent calls with equal keys share one run of the work, as in
+`SingleFlight.run`."""
 
 
 def _ignore(_name: str, _event: Event) -> None:
@@ -58,14 +58,18 @@ class Cache(Generic[V]):
         self._items: TTLCache[Hashable, V] = TTLCache(max_items, ttl_s, timer=clock)
 
     def get(self, key: Hashable) -> V | None:
-        """Return the value of *key* or None, and report a hit or a miss."""
+        """Return the value of *key*, or None if it is not stored. Report a hit or a miss to the
+        listener.
+        """
         value = self.peek(key)
         self._on_event(self.name, "miss" if value is None else "hit")
         return value
 
     def peek(self, key: Hashable) -> V | None:
-        """Return the value of *key* or None, without reporting."""
-        # `get` of cachetools would look up the key twice.
+        """Return the value of *key*, or None if it is not stored, without a report to the
+        listener.
+        """
+        # Not `get` of cachetools, which would look up the key twice.
         with self._lock, suppress(KeyError):
             return self._items[key]
         return None
@@ -101,7 +105,9 @@ class SingleFlight(Generic[V]):
         return len(self._flights)
 
     async def run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, V]]) -> V:
-        """Await the running work for *key*, or start *work*."""
+        """Await the running work for *key*, or start *work* if none is running. Return its
+        result.
+        """
         waiting = asyncio.wrap_future(self.start(key, work))
         # If the caller goes away, asyncio must not report an unretrieved exception.
         waiting.add_done_callback(_retrieve_error)
@@ -110,7 +116,7 @@ class SingleFlight(Generic[V]):
     def start(
         self, key: Hashable, work: Callable[[], Coroutine[Any, Any, V]]
     ) -> concurrent.futures.Future[V]:
-        """Return the future of the running work for *key*, or start *work*."""
+        """Return the future of the running work for *key*. Start *work* if none is running."""
         with self._lock:
             flight = self._flights.get(key)
             if flight is not None:

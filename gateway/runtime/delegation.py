@@ -1,5 +1,5 @@
-"""Methods that delegate to a part of an object, with the signature and docstring of its
-method.
+"""Methods of an object that delegate to one of its parts, with the signature and docstring of the
+part's method.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ R = TypeVar("R")
 def call_of(
     part: str, method: Callable[Concatenate[Any, P], R]
 ) -> Callable[Concatenate[Any, P], R]:
-    """Return a method that calls *method* of the attribute *part*."""
+    """Return a method for a class whose attribute *part* has *method*. It calls *method* of that
+    attribute.
+    """
 
     @wraps(method)
     def call(whole: Any, /, *args: P.args, **named: P.kwargs) -> R:
@@ -27,7 +29,9 @@ def call_of(
 def async_call_of(
     part: str, method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
-    """Return a coroutine function that awaits *method* of the attribute *part*."""
+    """Return a coroutine method for a class whose attribute *part* has *method*. It awaits *method*
+    of that attribute.
+    """
 
     @wraps(method)
     async def call(whole: Any, /, *args: P.args, **named: P.kwargs) -> R:

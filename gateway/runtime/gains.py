@@ -1,4 +1,5 @@
-"""Mean improvement of one ranking over another, with a test for statistical significance.
+"""Gain of a new ranking over an old one, averaged over calls, with a test for statistical
+significance.
 
 The test is a percentile bootstrap over tasks, because the calls of a task are not independent:
 Efron, *Bootstrap methods: another look at the jackknife* (1979). In an evaluation, each request is
@@ -20,33 +21,34 @@ _TAILS = (0.025, 0.975)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """Improvement of calls by a new ranking."""
+    """Gain of a new ranking over an old one, measured on recorded calls."""
 
     tasks: int = 0
     calls: int = 0
     mean: float = 0.0
-    """Mean of the differences over all calls."""
+    """Mean over all calls of the new value minus the old one; positive if the new ranking is
+    better."""
     low: float = 0.0
     high: float = 0.0
-    """*low* and *high* are the bounds of the 95 % bootstrap interval."""
+    """Upper bound of the 95 % bootstrap interval of the mean; `low` is its lower bound."""
     higher: int = 0
-    """Number of calls that would improve."""
+    """Number of calls that the new ranking improves."""
     lower: int = 0
-    """Number of calls that would get worse."""
+    """Number of calls that the new ranking makes worse."""
 
     @property
     def measured(self) -> bool:
-        """True if the new ranking is significantly better."""
+        """True if enough tasks show that the new ranking is significantly better."""
         return self.tasks >= MIN_TASKS and self.low > 0
 
 
 def measure_gain(tasks: Sequence[Sequence[float]], *, seed: int = 7) -> Gain:
-    """Compute the gain from the differences of each call.
+    """Compute the gain of a new ranking over an old one.
 
     Args:
-        tasks: Differences (new minus old) of the calls of each task. Tasks without calls are
-            skipped.
-        seed: Seed of the resampling.
+        tasks: For each task, one difference for each of its calls: the value in the new ranking
+            minus the value in the old one. Tasks without calls are skipped.
+        seed: Seed of the random resampling.
     """
     counted = [task for task in tasks if task]
     if not counted:

@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 LARGE_CATALOG = 20_000
-"""Number of entities from which an index build leaves much free memory in the process."""
+"""Number of entities from which an index build calls `release_memory` at its end."""
 
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Pause the garbage collector, which would repeatedly scan the whole heap in vain."""
+    """Pause the garbage collector in the block. While many objects are created, it would repeatedly
+    scan all of them without finding any to free.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -25,10 +27,10 @@ def collection_paused() -> Iterator[None]:
 
 
 def release_memory() -> bool:
-    """Return free memory to the operating system. Return whether there was any.
+    """Return free memory to the operating system. Return True if some was returned.
 
     glibc, the C library of most Linux systems, keeps memory that a large build freed: a fifth of
-    the memory for 60,000 tools. On other systems this function does nothing.
+    the memory for 60,000 tools. On systems without glibc this function does nothing.
     """
     library = ctypes.CDLL(None) if sys.platform == "linux" else None
     trim = getattr(library, "malloc_trim", None)

@@ -1,6 +1,7 @@
 """Validation of JSON by pydantic, with messages of the gateway.
 
-A message contains the position and the expected type, but never the value, which may be a secret.
+A message contains the position in the JSON and the expected type, but never the value, which may
+be a secret.
 """
 
 from __future__ import annotations
@@ -35,16 +36,16 @@ _EXPECTED: Mapping[str, str] = {
 
 
 class StrictModel(BaseModel):
-    """Base class of models with strict types and without further keys."""
+    """Base class of pydantic models that convert no types and refuse unknown keys."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
 def read_value(kind: Any, raw: object, *, where: str) -> Any:
-    """Convert JSON to *kind*, a type or a `TypeAdapter`.
+    """Convert JSON to *kind* and return the result.
 
     Args:
-        kind: Expected type.
+        kind: Expected type, or a `TypeAdapter` of it.
         raw: Parsed JSON.
         where: Name of the document for the message; empty if the caller adds it.
 

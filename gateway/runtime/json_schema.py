@@ -1,7 +1,7 @@
 """Traversal, references and cost of JSON Schemas, and typed access to JSON of other authors.
 
-The traversal changes schemas only. A property called ``title``, or a default with the key
-``description``, is not changed.
+The traversal changes only schemas. It does not confuse them with data: a property called
+``title``, or a default value with the key ``description``, is not changed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from gateway.types import JsonObject
 
 MAPS = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
 _IN_PLACE = frozenset({"allOf", "anyOf", "dependentSchemas", "else", "if", "not", "oneOf", "then"})
-"""Keywords whose schemas apply to the same value as the schema that contains them."""
+"""JSON Schema keywords whose schemas apply to the same value as the schema that contains them."""
 _DATA = frozenset({"const", "default", "enum", "examples"})
 
 
 def map_schemas(schema: JsonObject, change: Callable[[JsonObject], JsonObject]) -> JsonObject:
-    """Return a copy of *schema*, with *change* applied to it and to all schemas inside."""
+    """Return a copy of *schema*, with *change* applied to it and to all schemas inside it."""
     return {key: _map_value(key, value, change) for key, value in change(schema).items()}
 
 
@@ -41,11 +41,10 @@ def _map_schema(value: object, change: Callable[[JsonObject], JsonObject]) -> ob
 
 
 def read_empty_maps(value: Any, keys: Collection[str] | None) -> Any:
-    """Return JSON with empty lists replaced by empty objects, for PHP, which writes empty maps as
-    ``[]``.
+    """Return *value* with empty lists replaced by empty objects. PHP writes empty maps as ``[]``.
 
     Args:
-        value: JSON, not deeper than Python's stack.
+        value: JSON, not nested deeper than Python's recursion limit.
         keys: Keys whose values are maps; None for all keys.
     """
     if isinstance(value, list):
@@ -59,7 +58,7 @@ def read_empty_maps(value: Any, keys: Collection[str] | None) -> Any:
 
 
 def resolve_pointer(reference: object, root: object) -> object:
-    """Return the target of a JSON pointer (RFC 6901) that begins with ``#`` and refers to *root*.
+    """Return the value in *root* at a JSON pointer (RFC 6901) that begins with ``#``.
 
     Return None if the pointer is invalid or its target is missing.
     """
@@ -78,12 +77,12 @@ def resolve_pointer(reference: object, root: object) -> object:
 
 
 def count_in_place(root: JsonObject) -> float:
-    """Return the maximum number of schemas that validation applies to one value.
+    """Return the maximum number of schemas in *root* that validation applies to one value.
 
     References count as often as they are used: a few hundred bytes can represent 2^n schemas.
 
     Args:
-        root: Schema as JSON, not deeper than Python's stack.
+        root: Schema as JSON, not nested deeper than Python's recursion limit.
 
     Returns:
         At least 1. Infinite if a schema applies itself to the same value again.
@@ -94,7 +93,7 @@ def count_in_place(root: JsonObject) -> float:
         if not isinstance(schema, Mapping):
             return 1
         if id(schema) not in counts:
-            counts[id(schema)] = math.inf  # for a schema that contains itself
+            counts[id(schema)] = math.inf  # remains for a schema that contains itself
             counts[id(schema)] = 1 + sum(map(count, _applied_in_place(schema, root)))
         return counts[id(schema)]
 
@@ -116,7 +115,7 @@ def _applied_in_place(schema: JsonObject, root: JsonObject) -> Iterator[object]:
 
 
 def objects_in(value: object) -> Iterator[JsonObject]:
-    """Yield *value* and all values inside that are objects."""
+    """Yield all JSON objects in *value*, including *value* itself."""
     waiting = [value]
     while waiting:
         part = waiting.pop()
@@ -133,7 +132,7 @@ def as_text(value: object) -> str:
 
 
 def as_texts(value: object) -> list[str]:
-    """Return the texts of a JSON list; empty if *value* is not a list."""
+    """Return the texts in *value* if it is a JSON list, else an empty list."""
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
@@ -143,5 +142,5 @@ def as_object(value: object) -> Mapping[str, Any]:
 
 
 def as_objects(value: object) -> list[dict[str, Any]]:
-    """Return the objects of a JSON list; empty if *value* is not a list."""
+    """Return the objects in *value* if it is a JSON list, else an empty list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

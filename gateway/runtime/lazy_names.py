@@ -1,4 +1,4 @@
-"""Names of a package that are imported on first use; defined once, in `graphs`."""
+"""Names of a package that are imported on first use. The code is in the package `graphs`."""
 
 from graphs.lazy_names import lazy_names
 

@@ -20,12 +20,14 @@ _HTTP = ("httpcore", "httpcore2", "httpx", "httpx2")
 _ROOTS = (*_HTTP, "client", "mcp", "openai", "sse_starlette", "urllib3", "uvicorn")
 _PARTS = ("connection", "http11", "http2", "proxy", "socks")
 _CONNECTIONS = tuple(f"{root}.{part}" for root in _HTTP[:2] for part in _PARTS)
-"""Loggers that libraries create at the first connection, after the filters were added."""
+"""Names of loggers that libraries create at their first connection, when the filters are already
+installed."""
 _ALWAYS_DROPPED = re.compile(r"httpx2?")
-"""Loggers that are always dropped, because they log each address at INFO."""
+"""Names of loggers whose records are all dropped within `quiet_libraries`, because they log each
+address at INFO."""
 _ADDRESS = re.compile(r"(https?://)(?:[^/\s@]*@)?([^/\s?#]*)\S*")
 _filtered = 0
-"""Number of loggers when the filter was last added."""
+"""Number of existing loggers when the filter was last added to them."""
 
 
 @contextmanager
@@ -33,8 +35,8 @@ def quiet_libraries(work: str) -> Iterator[None]:
     """Remove secrets from the logs of libraries in this block, and in tasks that start in it.
 
     Args:
-        work: Name of the work, such as a server. Records from WARNING on then go to the gateway's
-            own log at DEBUG. Empty keeps them in the libraries' loggers.
+        work: Name of the work in the block, such as a server. Records from WARNING on then go to
+            the gateway's own log at DEBUG. Empty keeps them in the libraries' loggers.
     """
     _add_filters()
     token = _WORK.set(work)

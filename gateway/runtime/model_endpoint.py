@@ -1,4 +1,4 @@
-"""Model services and their token usage, as attributes of OpenTelemetry's conventions."""
+"""Model services and their token usage, with attributes of OpenTelemetry's conventions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ModelEndpoint:
     """A model and the service that runs it."""
 
     model: str
-    """Name in requests; empty if unknown."""
+    """Name of the model in requests; empty if unknown."""
     provider: str = OTHER
     address: str = ""
     """Host of the service; empty if unknown or local."""
@@ -27,8 +27,8 @@ class ModelEndpoint:
     def at(cls, model: str, url: str, *, provider: str = "") -> Self:
         """Return the endpoint at *url*.
 
-        Without *provider*, the host is the provider's name, except for OpenAI's own host. Many
-        other services use OpenAI's format.
+        If *provider* is empty, the host of *url* is the provider's name, except for OpenAI's own
+        host. Many other services use OpenAI's format.
         """
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -38,7 +38,7 @@ class ModelEndpoint:
 
     @property
     def attributes(self) -> dict[str, str | int | float | bool]:
-        """Known values, as attributes of a span."""
+        """Known fields of the endpoint, as attributes of a span."""
         attributes: dict[str, str | int | float | bool] = {
             "gen_ai.provider.name": self.provider,
             "gen_ai.request.model": self.model,
@@ -50,20 +50,20 @@ class ModelEndpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenUsage:
-    """Number of tokens of one or more requests, as reported by the service. None is not
-    reported.
+    """Number of tokens of one or more requests, as reported by the service. A field is None if the
+    service did not report it.
     """
 
     input: int | None = None
     output: int | None = None
     cached: int | None = None
-    """Number of input tokens from the service's cache."""
+    """Number of input tokens that the service read from its cache."""
     reasoning: int | None = None
     """Number of output tokens for hidden reasoning."""
 
     @property
     def attributes(self) -> dict[str, str | int | float | bool]:
-        """Reported numbers, as attributes of a span."""
+        """Reported token numbers, as attributes of a span."""
         counts = {
             "gen_ai.usage.input_tokens": self.input,
             "gen_ai.usage.output_tokens": self.output,

@@ -1,4 +1,6 @@
-"""Names of servers and tools, URIs, and names in requests and results."""
+"""Valid names of servers and tools, comparison of URIs, and renaming of the targets of requests and
+results.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,14 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.-]+")
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _ESCAPED = frozenset(":/?#[]@!$&'()*+,;=%{}")
-"""Characters that stay escaped, because unescaped they have another meaning."""
+"""Characters that stay percent-encoded in a canonical URI, because unescaped they have another
+meaning."""
 _PARTS = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/?#]*)?)([^?#]*)")
-"""Scheme and authority of a URI, and its path."""
+"""Pattern with two groups: scheme and authority of a URI, and its path."""
 
 
 def to_server_name(name: str) -> str:
-    """Convert a server's name in another client to a valid server name."""
+    """Return a valid server name for a server that another client calls *name*."""
     return _FOREIGN.sub("-", name).strip("-.")[:64] or "server"
 
 
@@ -55,10 +58,11 @@ def _check_name(kind: str, name: str, max_chars: int) -> str:
 
 
 def canonical_uri(uri: str) -> str:
-    """Return the canonical form of a URI (RFC 3986, 6.2.2), which equivalent URIs share.
+    """Return the canonical form of *uri* (RFC 3986, 6.2.2), which is the same for all equivalent
+    URIs.
 
-    Use it only for comparisons. Requests to servers contain the URI that the client wrote.
-    Expressions of a template are kept.
+    Use it only for comparisons. Requests to servers contain the URI that the client wrote. The
+    expressions of a URI template do not change.
     """
     return _PARTS.sub(lambda parts: parts[1].lower() + parts[2], normalize_path(uri), count=1)
 
@@ -66,7 +70,7 @@ def canonical_uri(uri: str) -> str:
 def normalize_path(uri: str) -> str:
     """Return *uri* without unnecessary escapes and without dot segments.
 
-    The case of scheme and authority is kept, so that patterns match as they are written.
+    Scheme and authority keep their case, so that patterns of the host match as they are written.
     """
     return _PARTS.sub(_remove_dots, _ESCAPES.sub(_unescape, uri), count=1)
 
@@ -96,7 +100,8 @@ def _remove_dots(parts: re.Match[str]) -> str:
 def matches_template(template: str, uri: str) -> bool:
     """Return whether *uri* may be an expansion of a URI template (RFC 6570).
 
-    Only the fixed parts are compared, in their order, so the time is linear for any template.
+    Only the fixed parts of the template are compared, in their order. The time is therefore linear
+    for any template.
     """
     first, *expressions = template.split("{")
     if not uri.startswith(first):
@@ -113,7 +118,10 @@ def matches_template(template: str, uri: str) -> bool:
 
 
 def request_target(params: JsonObject) -> tuple[Kind, str]:
-    """Return the kind and name of a request's target; see `ResourceSource.ask`."""
+    """Return the kind and name of the resource or prompt that a request with *params* is about.
+
+    The name is empty if *params* contain none; see `ResourceSource.ask`.
+    """
     ref = params.get("ref")
     target = ref if isinstance(ref, Mapping) else params
     kind: Kind = "resource" if "uri" in target else "prompt"
@@ -122,7 +130,7 @@ def request_target(params: JsonObject) -> tuple[Kind, str]:
 
 
 def retarget_request(params: JsonObject, name: str) -> JsonObject:
-    """Return the request with another target *name*."""
+    """Return a copy of the request's *params*, with *name* as the target."""
     ref = params.get("ref")
     if isinstance(ref, Mapping):
         return {**params, "ref": retarget_request(ref, name)}
@@ -130,7 +138,9 @@ def retarget_request(params: JsonObject, name: str) -> JsonObject:
 
 
 def rewrite_block_uri(block: JsonObject, rewrite: Callable[[str], str]) -> JsonObject:
-    """Return a content block with *rewrite* applied to the URI of its resource or link."""
+    """Return the content block *block*, with *rewrite* applied to the URI of its resource or
+    link.
+    """
     resource = block.get("resource")
     if isinstance(resource, Mapping):
         return {**block, "resource": rewrite_uri(resource, rewrite)}
@@ -140,7 +150,7 @@ def rewrite_block_uri(block: JsonObject, rewrite: Callable[[str], str]) -> JsonO
 def rewrite_uri(item: JsonObject, rewrite: Callable[[str], str]) -> JsonObject:
     """Return *item* with *rewrite* applied to its URI.
 
-    Web addresses and data URIs are kept, because readers can resolve them without the gateway.
+    Web addresses and data URIs do not change, because readers can open them without the gateway.
     """
     uri = item.get("uri")
     if not isinstance(uri, str) or uri.startswith(("http://", "https://", "data:")):

@@ -18,10 +18,10 @@ Sleep = Callable[[float], Awaitable[None]]
 async def retry_connect(
     connect: Callable[[], Awaitable[T]], options: UpstreamOptions, *, sleep: Sleep = asyncio.sleep
 ) -> T:
-    """Await *connect*, and repeat it after errors that may be temporary.
+    """Await *connect*, and repeat it after errors that may be temporary. Return its result.
 
-    The pauses grow exponentially with full jitter. A missing program, refused credentials and a
-    timeout are not retried.
+    The pauses between attempts grow exponentially with full jitter. A missing program, refused
+    credentials and a timeout are not retried.
 
     Raises:
         UpstreamError: Error of the last attempt.
@@ -38,15 +38,15 @@ async def retry_connect(
 async def retry_forever(
     work: Callable[[], Awaitable[None]], options: UpstreamOptions, *, can_retry: Callable[[], bool]
 ) -> None:
-    """Await *work* again whenever it ends, with growing pauses, until it is cancelled.
+    """Await *work* again whenever it ends, with growing pauses, until the caller is cancelled.
 
     Args:
         work: Long-running work.
         options: Lengths of the pauses.
-        can_retry: Returns whether *work* is repeated after an error.
+        can_retry: Called after an error of *work*; False ends the repetition.
 
     Raises:
-        UpstreamError: Error of *work* when *can_retry* returned False.
+        UpstreamError: Error of *work* after which *can_retry* returned False.
     """
     await _back_off(
         work,
@@ -81,7 +81,7 @@ def retry_while_locked(
     pause_s: float,
     max_s: float,
 ) -> T:
-    """Call *work* and repeat it while another process holds a lock. Blocks.
+    """Call *work* and repeat it while another process holds a lock. Return its result. Blocks.
 
     Args:
         work: Raises an exception if the lock is held.

@@ -1,7 +1,7 @@
 """Detection of secrets in configurations and texts.
 
-Most secrets are recognized by their names, some by the formats of well-known keys. Values that only
-look random are *doubtful*, and a person decides about them.
+Most secrets are recognized by the names of their variables, headers or flags, some by the formats
+of well-known keys. Values that only look random are *doubtful*, and a person decides about them.
 """
 
 from __future__ import annotations
@@ -47,14 +47,13 @@ def sounds_secret(name: str) -> bool:
 
 
 def find_secret(name: str, value: str) -> Span | None:
-    """Return the start and end of the secret in *value*.
+    """Return the start and end of the secret in *value*, or None if it contains none.
+
+    References such as ``${NAME}`` are not secrets.
 
     Args:
         name: Name of the variable, header or flag.
-        value: Its value.
-
-    Returns:
-        None without a secret. References such as ``${NAME}`` are not secrets.
+        value: Value of the variable, header or flag.
     """
     if "${" in value or value.startswith(("env:", "keyring:")):
         return None
@@ -74,8 +73,8 @@ def find_secret(name: str, value: str) -> Span | None:
 def redact(text: str) -> str:
     """Return *text* with each recognized secret replaced by ``[redacted]``.
 
-    Random-looking words are replaced too, and words after a name such as *password* and ``:``,
-    ``=`` or *is*.
+    Words that look random are replaced too, and so are words after a name such as *password* and
+    ``:``, ``=`` or *is*.
     """
 
     def hide(match: re.Match[str]) -> str:
@@ -96,7 +95,8 @@ def looks_random(value: str) -> bool:
 
 
 def find_in_arguments(arguments: Sequence[str]) -> Iterator[tuple[int, str, Span]]:
-    """Yield the secrets in a command line: index of the argument, name, and start and end in it.
+    """Yield the secrets in a command line. Each is the index of the argument, the name of the
+    secret, and the start and end of the secret in the argument.
 
     Names come from ``--token X``, ``--token=X``, ``NAME=X`` and ``Header: X``.
     """

@@ -1,8 +1,8 @@
 """References to secrets, which configurations contain in place of the secrets.
 
 ``${NAME}`` and ``env:NAME`` refer to the environment, ``keyring:SERVICE/NAME`` to the system's
-keyring. Variables of editors and files of variables are read here too. Only this module uses
-keyring.
+keyring. This module also replaces variables of editors and reads files of environment variables.
+Only this module uses keyring.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def as_variable(text: str) -> str:
 
 
 def from_keyring(text: str) -> str:
-    """Return the secret of a reference ``keyring:SERVICE/NAME``.
+    """Return the secret to which *text*, ``keyring:SERVICE/NAME``, refers.
 
     Raises:
         ConfigError: If the reference is invalid, or the keyring does not contain the secret.
@@ -86,8 +86,8 @@ def with_editor_values(value: object, folder: Path) -> object:
     """Return JSON with variables of editors replaced, such as ``${workspaceFolder}``.
 
     Args:
-        value: Entry of a server.
-        folder: Workspace, to which relative ``envFile`` and ``openapi`` paths refer.
+        value: Entry of a server in a configuration file.
+        folder: Folder of the workspace. Relative paths in ``envFile`` and ``openapi`` start there.
 
     Raises:
         ConfigError: If only an editor can replace a variable, such as ``${input:key}``.
@@ -113,7 +113,7 @@ def with_editor_values(value: object, folder: Path) -> object:
 
 
 def read_env_file(path: Path) -> dict[str, str]:
-    """Return the variables of a file with lines ``NAME=value``.
+    """Return the variables in a file with lines ``NAME=value``, keyed by name.
 
     Raises:
         ConfigError: If the file cannot be read as text.
@@ -129,7 +129,11 @@ def read_env_file(path: Path) -> dict[str, str]:
 def check_reference(reference: object, *, owner: str) -> None:
     """Raise a `ConfigError` if *reference* is not a reference to a secret.
 
-    A default value is not allowed, because it would be a secret in a file.
+    A default value (``${NAME:-default}``) is not allowed, because it would be a secret in a file.
+
+    Args:
+        reference: Value of the setting.
+        owner: Name of the setting, for the message.
     """
     text = as_variable(reference) if isinstance(reference, str) else ""
     match = _VARIABLE.fullmatch(text)
@@ -176,16 +180,16 @@ class KeyringTokens:
         self._ring = _keyring("a sign-in that is kept in the keyring")
 
     def read(self) -> str | None:
-        """See `TokenStore.read`."""
+        """Return the stored text of the tokens; None if it is missing."""
         text: str | None = self._ring.get_password(_SERVICE, self._key)
         return text
 
     def write(self, text: str) -> None:
-        """See `TokenStore.write`."""
+        """Store *text*, which contains the tokens, in place of the previous text."""
         self._ring.set_password(_SERVICE, self._key, text)
 
     def forget(self) -> None:
-        """See `TokenStore.forget`."""
+        """Delete the stored text, if there is one."""
         if self.read() is not None:
             self._ring.delete_password(_SERVICE, self._key)
 
@@ -204,7 +208,7 @@ def _keyring(feature: str) -> ModuleType:
 
 
 def literal_secrets(values: Mapping[str, object]) -> list[str]:
-    """Return the names of secrets in *values* that are written out instead of referenced."""
+    """Return the names in *values* whose value is a secret instead of a reference to one."""
     return [
         name
         for name, value in values.items()

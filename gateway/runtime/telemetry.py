@@ -34,7 +34,8 @@ T = TypeVar("T")
 Attributes: TypeAlias = Mapping[str, str | int | float | bool | Sequence[str]]
 Labels: TypeAlias = dict[str, str | int | float | bool]
 ReadGauges: TypeAlias = Callable[[], Mapping[str, Mapping[str, float]]]
-"""Returns the current values of gauges, keyed by metric and label. Called on any thread."""
+"""Function that returns the current values of gauges, keyed by metric and then by label. It is
+called on any thread."""
 log = logging.getLogger("gateway.telemetry")
 _PROVIDER_FAILED = (
     "a tracer or meter of the host raised %s: spans or metrics are missing, the rest works"
@@ -90,15 +91,15 @@ class Telemetry:
     def call_host(
         self, default: T, function: Callable[P, T], *arguments: P.args, **named: P.kwargs
     ) -> T:
-        """Call *function* of the host's providers. Return *default* if it raises an
-        exception.
+        """Call *function* of the host's telemetry providers and return its result. If it raises an
+        exception, return *default*.
         """
         answer = attempt_call(partial(function, *arguments, **named))
         if not isinstance(answer, Failed):
             return answer
         if not self._has_failed:
             self._has_failed = True
-            # Only the type, because messages may contain secrets.
+            # Logs only the type of the exception, because its message may contain secrets.
             log.warning(_PROVIDER_FAILED, type(answer.error).__name__)
         return default
 
@@ -114,11 +115,13 @@ class Telemetry:
         """Start a span, and the timer of a duration metric.
 
         Args:
-            kind: Kind of the operation, as listed in `docs/telemetry.md`.
+            kind: Kind of the operation, as listed in `docs/telemetry.md`. First word of the span's
+                name.
             target: Second word of the span's name, with few distinct values; may be empty.
-            attributes: Attributes of the span only. Samplers see the initial ones.
-            metric: Histogram of seconds; empty for none.
-            labels: Attributes of the span and the metric. The metric's may be added until the end.
+            attributes: Attributes of the span only. Samplers see them.
+            metric: Name of a histogram of seconds; empty records no duration.
+            labels: Attributes of the span and the metric. Labels that the caller adds before the
+                end of the span still reach the metric.
         """
         name = f"{kind} {target}" if target else kind
         initial = {**labels, **(attributes or {})}
@@ -128,7 +131,8 @@ class Telemetry:
 
         def start() -> Span:
             span = self._tracer.start_span(name, kind=span_kind, attributes=initial)
-            # Fails here if the span is broken, because libraries call it without handling errors.
+            # A broken span has to fail here, because libraries call this method without handling
+            # errors.
             span.get_span_context()
             return span
 
@@ -137,7 +141,7 @@ class Telemetry:
     @contextmanager
     def within(self, span: Span) -> Iterator[None]:
         """Make *span* the parent of spans that start in the block, without ending it."""
-        # `use_span` would call the span when the block raises an exception.
+        # Not `use_span`, which would call the span when the block raises an exception.
         token = context.attach(trace.set_span_in_context(span))
         try:
             yield
@@ -153,7 +157,9 @@ class Telemetry:
         self.call_host(None, self._counters[metric].add, value, attributes)
 
     def observe(self, read: ReadGauges) -> None:
-        """Register a function that returns gauges, for each collection of metrics."""
+        """Register *read*, which returns current values of gauges whenever metrics are
+        collected.
+        """
         self._gauges.append(read)
 
     def gauge(self, metric: str) -> Mapping[str, float]:
@@ -166,7 +172,12 @@ class Telemetry:
         self._gauges = []
 
     def store_failed(self, store: str, error_types: Iterable[str]) -> None:
-        """Count failures of a store: ``vectors``, ``catalog``, ``index`` or ``call_log``."""
+        """Count failures of a store.
+
+        Args:
+            store: ``vectors``, ``catalog``, ``index`` or ``call_log``.
+            error_types: Type of each failure.
+        """
         for error_type in error_types:
             labels = {"gateway.store.name": store, "error.type": error_type}
             self.add("gateway.store.failures", attributes=labels)
@@ -206,13 +217,20 @@ class Telemetry:
         return self.operation(operation, endpoint.model, attributes, metric=metric, labels=labels)
 
     def cache_event(self, name: str, event: str) -> None:
-        """Count one lookup in a cache."""
+        """Count one lookup in a cache.
+
+        Args:
+            name: Name of the cache.
+            event: ``hit``, ``miss`` or ``coalesced`` (shared running work).
+        """
         labels = {"gateway.cache.name": name, "gateway.cache.result": event}
         self.add("gateway.cache.requests", attributes=labels)
 
 
 class TimedSpan:
-    """A span with a duration metric. The caller, or `within`, ends it once."""
+    """A span with a duration metric. It must be ended exactly once, by `end` or by the block of
+    `within`.
+    """
 
     def __init__(self, telemetry: Telemetry, span: Span, metric: str, labels: Labels) -> None:
         self.span = span
@@ -231,7 +249,7 @@ class TimedSpan:
         self._telemetry.call_host(None, self.span.set_attributes, attributes)
 
     def count(self, usage: TokenUsage) -> None:
-        """Record the tokens that a service reported."""
+        """Record the tokens that a model service reported."""
         self.describe(usage.attributes)
         for kind, tokens in {"input": usage.input, "output": usage.output}.items():
             if tokens is not None:
@@ -239,7 +257,9 @@ class TimedSpan:
                 self._telemetry.record("gen_ai.client.token.usage", tokens, labels)
 
     def fail(self, error_type: str) -> None:
-        """Mark span and metric as failed, without a message, which could contain content."""
+        """Mark the span and the metric as failed. A message is omitted, because it could contain
+        content.
+        """
         self._labels["error.type"] = error_type
         self.describe({"error.type": error_type})
         self._telemetry.call_host(None, self.span.set_status, Status(StatusCode.ERROR))
@@ -266,8 +286,8 @@ class TimedSpan:
 
 
 _REPORTING: WeakKeyDictionary[object, WeakSet[Telemetry]] = WeakKeyDictionary()
-"""Gateways whose gauges a provider collects. Their values are added up in one callback, because an
-SDK calls one callback for each name."""
+"""Telemetry of all gateways that report gauges, keyed by their provider. One callback adds up the
+values of all gateways, because an SDK calls only one callback for each name."""
 _LOCK = Lock()
 
 
@@ -276,8 +296,9 @@ def _report_gauges(telemetry: Telemetry, provider: object, meter: metrics.Meter)
 
     Args:
         telemetry: Telemetry of one gateway.
-        provider: Provider that collects; a class represents the process's provider, which may be
-            set later.
+        provider: Provider that collects the gauges. If it is a class, the gauges are reported to
+            the
+            process's provider, which may be set later.
         meter: Meter of the provider.
     """
     with _LOCK:
@@ -294,8 +315,8 @@ def _report_gauges(telemetry: Telemetry, provider: object, meter: metrics.Meter)
 def _observe(
     reporting: WeakSet[Telemetry], name: str, _options: CallbackOptions
 ) -> Iterable[Observation]:
-    """Return the values of a gauge over all gateways: the maximum of ages, the sum of other
-    values.
+    """Return the values of the gauge *name* for all gateways together: the maximum of ages, the sum
+    of other values.
     """
     with _LOCK:
         gateways = tuple(reporting)

@@ -13,9 +13,10 @@ from typing import Literal, NamedTuple
 
 SCOPE = "tool-gateway"
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.1"
-"""Last schema that defines ``gen_ai.``."""
+"""Last schema of OpenTelemetry that defines the ``gen_ai.`` attributes."""
 OTHER = "_OTHER"
-"""Value of the conventions for unknown or hidden names."""
+"""Attribute value for names that are unknown or must not be exported, as in OpenTelemetry's
+conventions."""
 CLIENT_SPANS = frozenset({"retrieval", "embeddings", "chat"})
 """First words of the names of spans for requests to a service."""
 
@@ -23,7 +24,7 @@ _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0,
 _HTTP_SECONDS = (
     0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0
 )  # fmt: skip
-"""Buckets that the HTTP conventions recommend."""
+"""Bucket boundaries, in seconds, that the HTTP conventions recommend."""
 _DOUBLING = tuple(0.01 * 2**step for step in range(14))
 _TOKENS = tuple(float(4**step) for step in range(14))
 _ANSWERS = (50.0, 100.0, 200.0, 300.0, 400.0, 600.0, 800.0, 1000.0, 1500.0, 2000.0, 4000.0)
@@ -38,7 +39,8 @@ class Metric(NamedTuple):
     description: str
     buckets: tuple[float, ...] = ()
     label: str | None = None
-    """Attribute that distinguishes the gauge's values; empty for a gauge with one value."""
+    """Attribute that distinguishes the values of a gauge. Empty for a gauge with one value, None
+    for other metrics."""
 
     @property
     def kind(self) -> Literal["histogram", "gauge", "counter"]:
@@ -90,4 +92,4 @@ class ContentAttributes(NamedTuple):
 
 
 CONTENT_ATTRIBUTES = ContentAttributes()
-"""Used only if the host enables content capture."""
+"""The attribute names. They are used only if the host enables content capture."""

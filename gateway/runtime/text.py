@@ -25,11 +25,11 @@ _INVISIBLE = (
     "\ue000-\uf8ff\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\U000f0000-\U0010ffff"
 ) + _NONCHARACTERS
-"""Invisible characters: control, format and private characters, and Unicode's default ignorable
-characters (fillers, variation selectors, tags)."""
+"""Ranges of invisible characters: control, format and private characters, and Unicode's default
+ignorable characters (fillers, variation selectors, tags)."""
 _LINE_ENDS = "\x0b\x0c\x85\u2028\u2029"
 _JOINERS = "\u200c\u200d\ufe0e\ufe0f"
-"""Characters that are visible only through their effect on neighbours."""
+"""Joiners and variation selectors, which are visible only through their effect on neighbours."""
 _SHAPED_SCRIPTS = (
     "\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u17ff\u1800-\u18af\ufb50-\ufdcf\ufe70-\ufefc"
 )
@@ -51,20 +51,20 @@ _COMPOUND = r"""
 _NEAR_CHARS = 256
 _DIGIT = re.compile(r"\d")
 _SIMPLE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-"""A usual argument name, too short and simple to contain an instruction."""
+"""Argument names that are too short and simple to contain an instruction for a model."""
 
 
 def clean(text: str, *, limit: int) -> str:
-    """Remove invisible characters, fold white space and clip to *limit* characters.
+    """Remove invisible characters, fold white space and clip *text* to *limit* characters.
 
-    `visible` defines the invisible characters. Newlines are kept. All descriptions of servers are
-    cleaned before they are used.
+    `visible` defines the invisible characters. Newlines are kept. The gateway cleans all
+    descriptions of servers before it uses them.
     """
     if not text:
         return ""
     if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text:
         return text.strip()
-    # Clip before cleaning too, because a description may have 50 MB.
+    # Clipped before cleaning too, because a description may have 50 MB.
     cleaned = visible(normalize("NFC", text[: limit * 2]))
     folded = re.sub(r"\n\s*\n\s*\n+", "\n\n", re.sub(r"[^\S\n]+", " ", cleaned)).strip()
     return folded[:limit].rstrip()
@@ -86,7 +86,7 @@ def normalize(form: Literal["NFC", "NFKC"], text: str) -> str:
 
 
 def plain(names: Iterable[object]) -> list[str]:
-    """Return the names that are too short and simple to contain an instruction."""
+    """Return the *names* that are too short and simple to contain an instruction for a model."""
     return [name for name in names if isinstance(name, str) and _SIMPLE_NAME.fullmatch(name)]
 
 
@@ -95,11 +95,11 @@ def visible(text: str) -> str:
 
     * Control, format (bidi, zero-width, tag), private and default ignorable characters are removed.
     * Joiners are kept if they shape a letter of Arabic or an Indic script, or join two emoji.
-      Variation selectors of emoji are kept. Two in a row are never kept.
-    * Other line ends become newlines. CR LF, tabs and newlines are kept.
+      Variation selectors of emoji are kept. Two joiners or selectors in a row are never kept.
+    * Line ends other than CR LF become newlines. CR LF, tabs and newlines are kept.
     * A lone surrogate becomes ``?``, so that the result can be written as UTF-8.
     """
-    # Other texts are checked by their distinct characters, which are few.
+    # Non-ASCII texts are checked by their distinct characters, which are few.
     if _CONTROL_ASCII.search(text) if text.isascii() else _removable().search("".join({*text})):
         for pattern, replacement in _replacements():
             text = pattern.sub(replacement, text)
@@ -113,7 +113,7 @@ def _removable() -> re.Pattern[str]:
 
 @cache
 def _replacements() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Return pairs of a pattern and its replacement, in order of application."""
+    """Return the patterns of `visible` with their replacements, in order of application."""
     joiners = re.compile(
         rf"""(?=[{_JOINERS}])(?!
             (?<=[{_SHAPED_SCRIPTS}])[\u200c\u200d](?=[{_SHAPED_SCRIPTS}]|\W|\Z)
@@ -184,9 +184,9 @@ def _wide_characters() -> re.Pattern[str]:
 
 
 def near(name: str, names: Iterable[str], *, limit: int = 5) -> tuple[str, ...]:
-    """Return up to *limit* similar names, most similar first.
+    """Return up to *limit* of *names* that are similar to *name*, most similar first.
 
-    Only the first 256 characters of *name* are compared, with all *names*.
+    Only the first 256 characters of *name* are compared.
     """
     from rapidfuzz import fuzz, process, utils  # noqa: PLC0415  (only a wrong name needs it)
 
@@ -202,8 +202,8 @@ def near(name: str, names: Iterable[str], *, limit: int = 5) -> tuple[str, ...]:
 
 
 def literals(text: str) -> tuple[str, ...]:
-    """Return the literals in *text* that rewriting must keep: ids, e-mails, versions, file
-    names.
+    """Return the words in *text* that a rewritten query must contain unchanged: ids, e-mails,
+    versions, file names.
     """
     return tuple(dict.fromkeys(literal.strip(".,;:") for literal in _literals(text)))
 
@@ -211,7 +211,7 @@ def literals(text: str) -> tuple[str, ...]:
 def _literals(text: str) -> Iterator[str]:
     for match in _literal_pattern().finditer(text):
         run = match["run"]
-        # Words with a digit are ids, versions or dates. A single digit is a number.
+        # Words with a digit are ids, versions or dates. A single digit is only a number.
         if run is None or _DIGIT.search(run, 1):
             yield match.group()
         else:

@@ -16,16 +16,20 @@ NDArray: TypeAlias = np.ndarray[Any, np.dtype[Number]]
 Matrix = NDArray[np.float32]
 """Rows of numbers, shape (n, d)."""
 Vector = NDArray[np.float32]
-"""Numbers, shape (d,)."""
+"""An array of numbers, shape (d,)."""
 _MAX_SORTED = 512
-"""Maximum number of scores for which sorting all is faster than selecting the best."""
+"""Maximum number of scores up to which `top` sorts all of them, because that is faster than
+selecting the best."""
 
 
 class VectorStore(Protocol):
-    """Storage of vectors, keyed by model id and key. Called from any worker thread."""
+    """Storage of vectors, keyed by the id of the model and the key of the text. Called from any
+    worker thread.
+    """
 
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
-        """Return the stored vectors of *keys*. A damaged entry counts as missing.
+        """Return the stored vectors of *model_id* for *keys*. Missing and damaged entries are left
+        out.
 
         Raises:
             StoreError: If the store cannot be read.
@@ -33,7 +37,7 @@ class VectorStore(Protocol):
         ...
 
     def put(self, model_id: str, vectors: Mapping[str, Vector]) -> None:
-        """Store all *vectors*, or none if it fails.
+        """Store all *vectors* of *model_id*, keyed by key. If it fails, none is stored.
 
         Raises:
             StoreError: If the store cannot be written.
@@ -41,18 +45,21 @@ class VectorStore(Protocol):
         ...
 
     def close(self) -> None:
-        """Close files. May be called twice."""
+        """Close the files of the store. May be called twice."""
         ...
 
 
 class Claim(Protocol):
-    """Keys of vectors that only one process computes. Called from any worker thread."""
+    """Reservation of keys, so that only one process computes their vectors. Called from any worker
+    thread.
+    """
 
     def take(self) -> Collection[str]:
-        """Reserve the keys that other processes have not claimed, until `release`, and return them.
+        """Reserve the keys that other processes have not reserved, until `release`, and return
+        them.
 
         Returns:
-            Empty after `release`.
+            The keys to compute in this process; empty after `release`.
 
         Raises:
             StoreError: If the store cannot be reached.
@@ -60,29 +67,32 @@ class Claim(Protocol):
         ...
 
     def release(self) -> None:
-        """Let other processes claim the keys. May be called twice. The end of the process does it
-        too.
+        """Let other processes reserve the keys. May be called twice. It also happens when the
+        process ends.
         """
         ...
 
 
 @runtime_checkable
 class SharedVectorStore(VectorStore, Protocol):
-    """A `VectorStore` of several processes, which divides the computation between them."""
+    """A `VectorStore` that several processes share, which divides the computation of vectors
+    between them.
+    """
 
     def claim(self, model_id: str, keys: Sequence[str]) -> Claim:
-        """Return a claim of *keys*, without access to the store yet."""
+        """Return a claim of *keys*. The store is not accessed before `Claim.take`."""
         ...
 
 
 def unit_rows(rows: np.ndarray | Sequence[Any]) -> Matrix:
-    """Scale each row to length 1. A row of zeros is unchanged.
+    """Return *rows* with each row scaled to length 1. A row of zeros is unchanged.
 
     Args:
-        rows: Shape (n, d), any number type.
+        rows: Numbers of any type, shape (n, d).
     """
     matrix = np.atleast_2d(np.asarray(rows, dtype=np.float32))
-    # In double precision, because squares of small float32 numbers are 0, of large ones infinite.
+    # Computed in double precision, because the squares of small float32 numbers are 0, and those of
+    # large ones are infinite.
     lengths = np.linalg.norm(matrix.astype(np.float64), axis=1, keepdims=True)
     scaled: Matrix = np.divide(matrix, lengths, out=np.zeros_like(matrix), where=lengths > 0)
     return scaled
@@ -108,26 +118,27 @@ def usable(rows: Matrix, *, count: int, dimensions: int | None) -> str:
 
 
 def cosines_of(rows: Matrix, queries: Matrix) -> Matrix:
-    """Return the cosines of each query with all rows, shape (q, n). Queries and rows are unit
+    """Return the cosine of each query with each row, shape (q, n). Queries and rows must be unit
     vectors.
     """
     products = np.empty((len(queries), len(rows)), dtype=np.float32)
-    # Row by row, because a matrix product would use every core and round equal rows differently.
+    # Query by query, because a matrix product would use every core and round equal rows
+    # differently.
     for cosines, query in zip(products, queries, strict=True):
         np.vecdot(rows, query, out=cosines)
     return products
 
 
 class Distribution(NamedTuple):
-    """Mean and standard deviation in float64; zeros for an empty array."""
+    """Mean and standard deviation (spread) of numbers, in float64; zeros for an empty array."""
 
     mean: float = 0.0
     spread: float = 0.0
 
     @classmethod
     def of(cls, values: Vector) -> Self:
-        """Compute the distribution of *values*, shape (n,). Equal float32 numbers have a spread of
-        exactly 0.
+        """Return the mean and spread of *values*, shape (n,). If all values are equal, the spread
+        is exactly 0.
         """
         if not len(values):
             return cls()
@@ -135,8 +146,8 @@ class Distribution(NamedTuple):
 
 
 def deviations(values: Vector, about: Distribution) -> Vector:
-    """Return *values* minus the mean, divided by the spread of *about*; zeros without a
-    spread.
+    """Return *values* minus the mean of *about*, divided by the spread of *about*. Return zeros if
+    the spread is 0.
     """
     if about.spread <= 0:
         return np.zeros(len(values), dtype=np.float32)
@@ -144,15 +155,15 @@ def deviations(values: Vector, about: Distribution) -> Vector:
 
 
 def deviations_at(values: Vector, positions: NDArray[np.intp], mask: NDArray[np.bool_]) -> Vector:
-    """Return the deviations of *values*, shape (n,), at *positions* from the distribution where
-    *mask* is True.
+    """Return the deviations of the *values* at *positions*. Mean and spread are those of the
+    *values* where *mask* is True.
     """
     return deviations(values[positions], Distribution.of(values[mask]))
 
 
 def placed(values: NDArray[Number], place: int) -> Number:
     """Return the value at index *place* of the sorted *values*, smallest first."""
-    # The method `partition` is faster than numpy's function, which has layers of Python code.
+    # The array's method `partition` is faster than `np.partition`, which has layers of Python code.
     parted = values.copy()
     parted.partition(place)
     value: Number = parted[place]
@@ -170,7 +181,7 @@ def top(scores: Vector, limit: int) -> NDArray[np.intp]:
     if scores.shape[0] <= _MAX_SORTED:
         return np.argsort(-scores, kind="stable")[:count]
     if count < scores.shape[0]:
-        # Includes all scores equal to the last one, so that ties are ordered by position.
+        # The pool includes all scores equal to the last one, so that ties are ordered by position.
         (pool,) = (scores >= placed(scores, len(scores) - count)).nonzero()
     else:
         pool = np.arange(scores.shape[0])

@@ -40,16 +40,18 @@ _FALLBACK_REASONS = (
     "vectors_incomplete",
     "vectors_unavailable",
 )
-"""Diagnostic codes that explain a fallback to words or the graph. The first one present is
-reported."""
+"""Diagnostic codes that explain why words or the graph ranked instead of vectors. Telemetry reports
+the first code of this tuple that a result contains."""
 
 _WEAK_RESULT_CODES = frozenset({"no_match", "low_confidence_results"})
-"""Diagnostic codes that mark a result as unreliable."""
+"""Diagnostic codes for a result without a confident match."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Caches:
-    """Caches of one process. Gateways can share them; keys of results contain the gateway."""
+    """Caches of rewrites, query vectors and search results in one process. Several gateways can
+    share them, because the key of a result contains its gateway.
+    """
 
     normalized: Cache[str]
     embeddings: Cache[Vector]
@@ -63,11 +65,11 @@ class Caches:
         clock: Clock = time.monotonic,
         on_event: CacheListener | None = None,
     ) -> Caches:
-        """Create the caches that *options* describe.
+        """Create caches with the sizes and lifetimes in *options*.
 
         Args:
             options: Sizes and lifetimes.
-            clock: Monotonic clock, in seconds.
+            clock: Returns a monotonic time in seconds.
             on_event: Called on each hit and miss.
         """
         cache = partial(Cache[Any], clock=clock, on_event=on_event)
@@ -84,25 +86,28 @@ class Caches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedSearch:
-    """A `Search` with a cache: equal requests on an equal index run once."""
+    """A `Search` with a cache. Equal requests on an unchanged index run only once."""
 
     search: Search
     cache: Cache[SearchResult]
     telemetry: Telemetry
     usage: UsageLog | None
-    """Log of calls and searches. None: searches are not logged, and past calls have no effect."""
+    """Log of calls and searches. If None, searches are not logged, and past calls do not affect
+    ranks."""
     identity: tuple[str, ...]
     """Ids of gateway, embedder and normalizer. Part of every cache key."""
     queue: Sized | None = None
-    """Queries that are being embedded. None without an embedder."""
+    """Queue of the queries that are being embedded. None without an embedder."""
 
     def without_normalizer(self) -> CachedSearch:
-        """Return the same search without query rewriting. It does not share cached results."""
+        """Return a copy of this search that does not rewrite queries. It does not share cached
+        results.
+        """
         search = replace(self.search, normalize=None)
         return replace(self, search=search, identity=_identity(search))
 
     def gauges(self) -> Mapping[str, Mapping[str, float]]:
-        """Return the number of queries that wait for the embedder, as a gauge."""
+        """Return a gauge: the number of queries that wait for the embedder."""
         queue = self.queue
         return {} if queue is None else {"gateway.embedding.queue": {"query": len(queue)}}
 
@@ -154,7 +159,7 @@ class CachedSearch:
         return result
 
     async def signals(self, snapshot: Snapshot, tenant: str) -> UsageSignals:
-        """Return the signals learned from past calls."""
+        """Return the signals that the usage log learned from the calls that *tenant* may use."""
         return NO_SIGNALS if self.usage is None else await self.usage.signals(snapshot, tenant)
 
     def _describe(self, search: TimedSpan, queries: Sequence[str], result: SearchResult) -> None:
@@ -196,25 +201,26 @@ def _copy_result(result: SearchResult) -> SearchResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchParts:
-    """Components from which a gateway builds its search."""
+    """Components of one gateway from which `cached_search` builds its search."""
 
     options: SearchOptions
     strategy: Strategy
     embedder: Embedder | None
-    """Embedder of queries. None: search without vectors."""
+    """Embedder of queries. If None, searches do not use vectors."""
     normalizer: Normalizer | None
-    """Rewriter of queries. None: queries are not rewritten."""
+    """Rewriter of queries. If None, queries are not rewritten."""
     correct: Correct | None
-    """Spelling corrector. None: spelling is not corrected."""
+    """Spelling corrector. If None, spelling is not corrected."""
     signals: Sequence[Signal]
     """Ranking signals of plugins."""
     rankings: Mapping[str, Callable[[], CatalogRanking]]
     """Factories of the plugins' ranking policies, keyed by name."""
     usage: UsageLog | None
-    """Log of calls and searches. None: searches are not logged, and past calls have no effect."""
+    """Log of calls and searches. If None, searches are not logged, and past calls do not affect
+    ranks."""
     caches: Caches
     submit: Submit[Any]
-    """Starts work on the gateway's own event loop."""
+    """Starts a coroutine on the gateway's own event loop."""
     telemetry: Telemetry
 
 
@@ -240,10 +246,10 @@ def _identity(search: Search, normalizer: Normalizer | None = None) -> tuple[str
 
 
 def _make_search(parts: SearchParts) -> tuple[Search, Sized | None]:
-    """Build the uncached search.
+    """Build the search without a result cache.
 
     Returns:
-        The search and the queue of queries that are being embedded; None without an embedder.
+        The search, and the queue of the queries that are being embedded (None without an embedder).
     """
     embedder, normalizer, caches = parts.embedder, parts.normalizer, parts.caches
     check_members("caches", caches, "a Caches", "normalized", "embeddings", "results")

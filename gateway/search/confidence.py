@@ -2,11 +2,13 @@
 
 Values are comparable between queries and ranking modes.
 
-* Confidence is a logistic regression over similarity, words of the query in the match, their BM25F
-  score, and the number of eligible entities. `COEFFICIENTS` has one row for each kind of model.
-  Agreement of the graph can only raise the value. An exact name sets it to 1.
+* Confidence is a logistic regression over four features of a match: its similarity, the query's
+  words in it, its BM25F score, and the number of eligible entities. `COEFFICIENTS` has one row for
+  each kind of embedder. Words of the query in the match's graph node can only raise the value. An
+  exact name in the query sets it to 1.
 * Near spellings and digits are not evidence, because a small catalog always has a similar word.
-* Confidence does not change ranks. The best match of a result decides how a result is judged.
+* Confidence does not change ranks. Its highest value over the matches decides whether a result
+  gets a diagnostic or is emptied.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ WORDS = "words"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coefficients:
-    """Coefficients of the regression for one kind of model."""
+    """Coefficients of the confidence regression for one embedder model, or for matches without
+    vectors.
+    """
 
     bias: float
     similarity: float = 0.0
@@ -52,8 +56,9 @@ COEFFICIENTS: Mapping[str, Coefficients] = {
 """Coefficients, keyed by model id.
 
 The row of the local model expects cosines, the row `ANY_MODEL` deviations. `WORDS` is used without
-vectors. Fitted on 200 requests of each of the eight development sets against 60 of each other set,
-with three of four sets in the catalog. The small catalogs of ``benchmarks/small`` were not used:
+vectors. Fitted on the catalogs of the eight development sets, with 200 requests that each catalog
+can answer, and 60 requests of each other set, which it cannot. Requests are weighted so that three
+of four can be answered. The small catalogs of ``benchmarks/small`` were not used:
 
     python -m benchmarks.confidence fit --data DIR --data DIR … --related acebench_en,acebench_zh
 """
@@ -66,15 +71,18 @@ class Features:
     similarity: float | None = None
     """Similarity to the query, as returned by `closeness`. None without vectors."""
     coverage: float = 0.0
-    """Share of the query's words in the match, weighted by rarity, 0 to 1. Near spellings do not
-    count."""
+    """Share of the query's words that are in the match, weighted by rarity, 0 to 1. Near spellings
+    do not count."""
     strength: float = 0.0
-    """BM25F score of the match. 0 if all its words of the query are near spellings."""
+    """BM25F score of the match. 0 if the match contains only near spellings of the query's
+    words."""
     count: int = 1
-    """Number of eligible entities."""
+    """Number of eligible entities in the search."""
 
     def values(self) -> tuple[float, float, float, float]:
-        """Return the transformed features, in the order of the coefficients."""
+        """Return the transformed features, in the order of the fields, to multiply with
+        `Coefficients`.
+        """
         count = math.log(max(self.count, MIN_CONFIDENCE_COUNT))
         return self.similarity or 0.0, math.sqrt(self.coverage), self.strength, count
 
@@ -86,7 +94,8 @@ def estimate(
 
     Args:
         features: Features of the match.
-        graph: Share of the query's words in the graph node of the match, 0 to 1. None without one.
+        graph: Share of the query's words in the graph node of the match, 0 to 1. None if the node
+            was not scored.
         exact_name: True if the query contains the exact name of the match.
         model: Model id of the embedder.
     """
@@ -102,17 +111,17 @@ def estimate(
 
 
 def closeness(cosine: float, *, mean: float, spread: float, count: int, model: str) -> float:
-    """Return how much closer a match is to the query than the rest of the catalog.
+    """Return how much closer a match is to the query than the rest of the catalog is.
 
-    For a model in `COEFFICIENTS`: the cosine minus a share of the mean cosine. In a small catalog
-    the mean shows how near any tool is to the query. In a large or a tiny catalog it shows little.
-    Other models have their own scale of cosines. For them: deviations from the mean, reduced in
-    a tiny catalog.
+    For a model in `COEFFICIENTS`, this is the cosine minus a share of the mean cosine. The share is
+    small in very small catalogs, where the mean is unreliable, and in large catalogs. Cosines of
+    other models have an unknown scale. For these models, this is the deviation from the mean,
+    reduced in very small catalogs.
 
     Args:
         cosine: Best cosine of the match with the query.
         mean: Mean cosine of the eligible entities.
-        spread: Standard deviation of these cosines, >= 0.
+        spread: Standard deviation of the cosines of the eligible entities, >= 0.
         count: Number of eligible entities, >= 1.
         model: Model id of the embedder.
     """

@@ -1,4 +1,4 @@
-"""Access of a host to the graph of its gateway: export, drawing and proposed edges."""
+"""The host's access to the graph of its gateway: export, drawing and proposed edges."""
 
 from __future__ import annotations
 
@@ -17,15 +17,19 @@ from gateway.types import Caller
 
 
 class Proposer(Protocol):
-    """Proposes edges between tools. May be called from any task of the gateway's event loop."""
+    """A chat model that proposes edges between tools. Called from any task of the gateway's event
+    loop.
+    """
 
     @property
     def model_id(self) -> str:
-        """Name of the model and its endpoint."""
+        """Name of the chat model and its endpoint."""
         ...
 
     async def propose(self, tools: str) -> ModelReply:
-        """Answer a list of tools with lines of the form ``A --requires--> B``.
+        """Ask the chat model for edges between *tools*, a list with one tool on each line.
+
+        The answer contains lines of the form ``A --requires--> B``.
 
         Raises:
             Exception: Of any type. The batch of tools is then skipped, with a notice.
@@ -35,17 +39,19 @@ class Proposer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeProposals:
-    """Edges that a model proposed, as documents."""
+    """Edges that a chat model proposed, as documents to review."""
 
     documents: tuple[graphs.Document, ...]
     """One document for each server with a proposed edge. Its path is the server's name."""
     notices: tuple[str, ...]
-    """Dropped edges with the reasons, and batches of tools whose request failed."""
+    """Messages about dropped edges, with reasons, and about batches of tools whose request
+    failed."""
     requests: int
-    """Number of requests, including failed ones."""
+    """Number of requests to the chat model, including failed ones."""
     input_tokens: int
     output_tokens: int
-    """Number of tokens in the answers, as the endpoint reports it; 0 if not reported."""
+    """Number of tokens in the chat model's answers, as its endpoint reports it; 0 if not
+    reported."""
 
 
 @dataclass(eq=False, repr=False)
@@ -54,8 +60,9 @@ class Edges:
 
     Args:
         snapshot: Returns the current index.
-        telemetry: Traces requests to models.
-        proposing: Functions of plugins; see `gateway.hookspecs.register_edge_proposals`.
+        telemetry: Traces requests to chat models.
+        proposing: Plugins' functions that propose edges; see
+            `gateway.hookspecs.register_edge_proposals`.
     """
 
     snapshot: Callable[[], Awaitable[Snapshot]]
@@ -74,23 +81,25 @@ class Edges:
         return export(await self.snapshot(), form, centre=centre, hops=hops, caller=caller)
 
     async def graph(self, *, caller: Caller | None = None) -> ToolNetwork:
-        """Return the entities visible to *caller* as a `networkx.MultiDiGraph`. None: all of them.
+        """Return the entities visible to *caller* as a `networkx.MultiDiGraph`; with None, all
+        entities.
 
-        Nodes are named by the ids of entities. The key of an edge is its predicate; its data are
-        ``role``, ``weight``, ``declared``, ``rule``, ``path`` and ``line``.
+        A node is named by the id of its entity. The key of an edge is its predicate. The data of an
+        edge are ``role``, ``weight``, ``declared``, ``rule``, ``path`` and ``line``.
         """
         return graph_of(await self.snapshot(), caller).to_networkx()
 
     async def propose(
         self, proposer: Proposer, *, servers: Sequence[str] = (), caller: Caller | None = None
     ) -> EdgeProposals:
-        """Ask a chat model for edges between tools. Returns documents to read, edit and commit.
+        """Ask a chat model for edges between tools. Return them as documents to read, edit and
+        commit.
 
         Args:
-            proposer: The model, such as `OpenAIProposer`. It is asked once for each few tools of
-                a server.
-            servers: Names of the servers; empty for all.
-            caller: Only tools visible to this caller are sent. None: all tools.
+            proposer: The chat model, such as `OpenAIProposer`. Each request contains a few tools of
+                one server.
+            servers: Names of the servers whose tools are sent; empty for all servers.
+            caller: Only tools visible to this caller are sent. With None, all tools are sent.
 
         Raises:
             ConfigError: If the plugin ``graph_tools`` is not loaded.

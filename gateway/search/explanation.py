@@ -1,4 +1,6 @@
-"""Explanation of a result: the evidence for each match and the filtered entities. Pure."""
+"""Explanation of a result: the evidence for each match, and the entities that filters removed.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ from gateway.search.state import SearchState
 from gateway.types import EvidenceRanks, FilteredEntity, Match, PathStep
 
 MAX_FILTERED = 5
-"""Maximum number of filtered entities in an explanation."""
+"""Maximum number of entities removed by filters that an explanation lists."""
 
 
 def evidence_ranks(
     state: SearchState, rankings: Sequence[Ranking], chosen: Sequence[tuple[int, int, float]]
 ) -> tuple[EvidenceRanks, ...]:
-    """Return the rank of each match under each kind of evidence.
+    """Return the ranks of each match by vectors, words, graph, past calls and their combination.
 
     Args:
         state: The search.
@@ -65,7 +67,10 @@ def _find_rank(positions: Positions, position: int) -> int | None:
 
 
 def _rank_by_score(scores: Vector, position: int, mask: Mask) -> int | None:
-    """Return the rank of *position* among the eligible entities. Ties are ordered by position."""
+    """Return the rank by *scores* of the entity at *position* among the eligible entities.
+
+    Ties are ordered by position. None if the entity is not scored.
+    """
     score = scores[position]
     if score <= 0:
         return None
@@ -80,8 +85,8 @@ def filtered_entities(
     """Return the entities that would be matches without the filters, best first.
 
     Args:
-        state: The search, with its filters.
-        rankings: Rankings of the same queries without these filters.
+        state: The search with its filters.
+        rankings: Rankings of the same queries without the search's filters.
     """
     entities, filters = state.snapshot.entities, state.request.filters
     best = interleave([ranking.ranked for ranking in rankings], limit=state.request.limit)

@@ -15,19 +15,19 @@ from gateway.types import SearchResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """A learned edge: one tool was called directly after another."""
+    """A learned edge: agents called tool `after` directly after tool `before`."""
 
     before: str
     """Canonical id of the first tool."""
     after: str
     """Canonical id of the second tool."""
     count: int
-    """Number of tasks with this pair of calls."""
+    """Number of tasks in which the second tool was called directly after the first one."""
     of: int
-    """Number of times that any tool came directly after the first one, once for each task and
-    pair."""
+    """Sum of `count` over all tools that were called directly after the first tool."""
     confidence: float
-    """Share of this pair, after discount, decay and shrinkage, in (0, 1)."""
+    """Estimated probability that the second tool follows the first one, in (0, 1): `count` / `of`,
+    reduced for old calls and small counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +37,11 @@ class LearnedSteps:
     edges: Mapping[str, Sequence[Transition]] = field(default_factory=dict)
     """Learned edges, keyed by the id of the first tool, highest confidence first."""
     open: Mapping[str, float] = field(default_factory=dict)
-    """Share of a tool's next steps not covered by its edges, (0, 1], keyed by id. 1 if absent."""
+    """Share of the calls after a tool that its learned edges do not cover, in (0, 1], keyed by the
+    tool's id. 1 for an absent tool."""
     often: Mapping[str, float] = field(default_factory=dict)
-    """Share of all pairs in which a tool is the second one, (0, 1], keyed by id."""
+    """Share of a tool among all tools called directly after another one, in (0, 1], keyed by its
+    id."""
 
     def __bool__(self) -> bool:
         """Return whether there are learned edges."""
@@ -51,7 +53,8 @@ class UsageSignals:
     """Signals learned from the past calls that one tenant may use."""
 
     multipliers: Mapping[str, float] = field(default_factory=dict)
-    """Score factors, 0.85 to 1.15, keyed by canonical tool id. 1 for an absent tool."""
+    """Factors, 0.85 to 1.15, for the scores of tools, keyed by canonical tool id. 1 for an absent
+    tool."""
     learned: LearnedSteps = field(default_factory=LearnedSteps)
     fingerprint: int = 0
     """Hash of the signals. Equal signals of one process have equal fingerprints."""
@@ -61,7 +64,9 @@ NO_SIGNALS = UsageSignals()
 
 
 class UsageLog(CallHook, ABC):
-    """A log of calls and searches that also learns from them. Its ``around`` logs call outcomes."""
+    """A log of calls and searches that also learns from them. Its method ``around`` logs each
+    call.
+    """
 
     @abstractmethod
     async def signals(self, snapshot: Snapshot, tenant: str = "") -> UsageSignals:

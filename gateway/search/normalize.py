@@ -1,7 +1,8 @@
-"""The normalizer: rewrites queries in English with a chat model chosen by the host.
+"""The normalizer: rewrites queries in English with a chat model that the host chooses.
 
 It is configured separately from the chat client of the conversation, and neither replaces the
-other. Rewrites are cached. Literals of the query are kept even if the model drops them.
+other. Rewrites are cached. Literals of the query (names, numbers, quotes) stay in the rewrite even
+if the model drops them.
 """
 
 from __future__ import annotations
@@ -21,15 +22,16 @@ from gateway.runtime.telemetry_names import OTHER
 from gateway.runtime.text import clean, literals
 
 MAX_CHARS = 600
-"""Maximum length of a rewrite, in characters. A longer answer is not a rewrite."""
+"""Maximum length of a rewrite, in characters. A longer answer is rejected."""
 MAX_GROWTH, MIN_CHARS = 4, 100
-"""A rewrite may be at most `MAX_GROWTH` times as long as the query, or `MIN_CHARS` characters."""
+"""A longer rewrite than both limits is rejected: `MAX_GROWTH` times the length of the query, and
+`MIN_CHARS` characters."""
 _LABEL = (
     r"(?i)^(?:(?:sure|certainly|here|is|s|the|your|an?|in|short|concise|english|search|rewritten"
     r"|normalized|corrected|final)[\W_]+)*"
     r"(?:query|request|rewrite|translation|output|answer|search|english)[\W_]*?[:\uff1a][\W_]*"
 )
-"""Labels that models put before a query, such as ``Search query:``."""
+"""Labels that models put before the rewritten query, such as ``Search query:``."""
 _REFUSAL = (
     r"(?i)(?:i\W?m|i am|we are)\b.{0,20}\b(?:sorry|afraid|(?:unable|not able) to "
     r"(?:help|assist|comply|do that))\b"
@@ -43,7 +45,7 @@ _CHAT = (
     r"|here(?: is| are|\W?s) (?:what|how|some|your)"
     r"|you (?:can|could|may|might|should)|i (?:can(?!\W?t)|could|suggest|understand))\b"
 )
-"""Openings of an answer that talks to the user instead of rewriting the query."""
+"""First words of an answer that talks to the user instead of rewriting the query."""
 _MARKS = "`\"'\u201c\u201d\u201e\u00ab\u00bb*#> "
 """Quotes, code fences and Markdown marks around a line."""
 
@@ -53,13 +55,14 @@ class ModelReply:
     """One answer of a chat model."""
 
     text: str
-    """The answer. For a normalizer: a short English query; blank keeps the original query."""
+    """The answer. From a normalizer, this is a short English query; if blank, the original query is
+    used."""
     input_tokens: int | None = None
     output_tokens: int | None = None
 
 
 class Normalizer(Protocol):
-    """Rewrites a query in English. May be called from any task of the gateway's event loop."""
+    """Rewrites queries in English. Called from any task of the gateway's event loop."""
 
     @property
     def model_id(self) -> str:
@@ -110,11 +113,11 @@ async def ask(
 
 
 def settle(query: str, answer: str) -> str:
-    """Extract a query from the model's *answer*. Return *query* if the answer is not a rewrite.
+    """Extract the rewritten query from the model's *answer*. Return *query* if it is not a rewrite.
 
-    The rewrite is the first line that contains more than a label, without quotes and fences. An
-    answer is rejected if it is a refusal, is chat, is too long or has few Latin letters.
-    Literals of *query* that the rewrite lost are appended.
+    The rewrite is the first line that contains more than a label, without quotes and code fences.
+    An answer is rejected if it refuses, talks to the user, is too long or has few Latin letters.
+    Literals of *query* that are missing in the rewrite are appended.
     """
     lines = (re.sub(_LABEL, "", line.strip(_MARKS), count=1) for line in answer.splitlines())
     first = next(filter(None, (line.strip(_MARKS) for line in lines)), "")
@@ -126,7 +129,7 @@ def settle(query: str, answer: str) -> str:
 
 
 def _is_rewrite(query: str, text: str) -> bool:
-    # Marks count as letters, because vowel signs of many scripts are marks.
+    # Unicode marks count as letters, because vowel signs of many scripts are marks.
     letters = [char for char in text if unicodedata.category(char)[0] in "LM"]
     latin = sum(char < "\u0250" or "\u1e00" <= char < "\u1f00" for char in letters)
     is_short = len(text) <= min(MAX_CHARS, max(MIN_CHARS, MAX_GROWTH * len(query)))
@@ -141,7 +144,7 @@ class CachedNormalizer:
     normalizer: Normalizer
     cache: Cache[str]
     share: Share[str]
-    """Lets equal queries share one request."""
+    """Lets equal queries that run at the same time share one request."""
     telemetry: Telemetry
     timeout_s: float | None = None
     """Timeout of a request, in seconds. None: no timeout."""

@@ -41,14 +41,14 @@ class ChatModel:
         self._client = client
         self._model = model
         self.model_id = f"{client.base_url.netloc.decode()}/{model}"
-        """Endpoint and model."""
+        """Host of the endpoint and name of the model: ``HOST/MODEL``."""
         self.endpoint = endpoint_of(client, model)
         """Endpoint description for telemetry."""
         self.provider = self.endpoint.provider
         self._temperature: float | Omit = 0
 
     async def ask(self, instructions: str, text: str, *, max_tokens: int) -> ModelReply:
-        """Send one request to the model, at temperature 0 if the model accepts that.
+        """Send one request to the chat model, with temperature 0 if the model accepts this value.
 
         Raises:
             openai.OpenAIError: From the client, after its own retries.
@@ -71,7 +71,7 @@ class ChatModel:
             except BadRequestError as error:
                 if self._temperature is omit or "temperature" not in str(error):
                     raise
-                # Reasoning models accept only their default temperature.
+                # Repeat without temperature, because reasoning models accept only their default.
                 answer = await create()
                 self._temperature = omit
         usage = answer.usage
@@ -96,7 +96,7 @@ class OpenAINormalizer(ChatModel):
     """
 
     async def rewrite(self, query: str) -> ModelReply:
-        """Rewrite *query* with one request, at temperature 0 if the model accepts that.
+        """Rewrite *query* with one request, with temperature 0 if the model accepts this value.
 
         Raises:
             openai.OpenAIError: From the client, after its own retries.
@@ -108,10 +108,11 @@ class OpenAINormalizer(ChatModel):
 def connected_normalizer(
     settings: NormalizerSettings, *, timeout_s: float
 ) -> Iterator[OpenAINormalizer]:
-    """Yield a normalizer with its own client, which shares nothing with the host's main client.
+    """Yield a normalizer with its own client, separate from the host's main client.
 
     Args:
-        settings: Without a URL, the environment's URL or else OpenAI's is used.
+        settings: Model and endpoint. Without a URL, the URL in the environment is used, or else
+            OpenAI's.
         timeout_s: Timeout of one request, in seconds.
 
     Raises:

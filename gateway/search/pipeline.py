@@ -2,7 +2,7 @@
 
     eligible -> normalize, correct -> embed -> vector rank -> words re-score -> graph -> result
 
-* This file awaits and decides. Other modules compute the numbers.
+* This file awaits the stages and chooses between them. Other modules compute the numbers.
 * A failing optional stage leaves a `Diagnostic`, and the search continues without its output.
 * Vectors choose the candidates. Words re-score them. The graph adds entities, but never reorders.
 * Without usable vectors, the graph ranks this one search. The next search tries vectors again.
@@ -46,7 +46,7 @@ Rewrite = Callable[[str], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """The stages of a search. Optional stages can be left out."""
+    """A search with its stages. Optional stages are None."""
 
     options: SearchOptions
     strategy: Strategy
@@ -57,13 +57,14 @@ class Search:
     model: str = ""
     """Model id of the embedder; empty without an embedder."""
     is_preparing: Callable[[], bool] = lambda: False
-    """Returns True while the model is being prepared. Searches then do not use vectors."""
+    """Returns True while the embedder's model is being prepared. Searches then do not use
+    vectors."""
     signals: Sequence[Signal] = field(default_factory=lambda: all_signals(SearchOptions()))
-    """The signals whose weighted sum is the score of `auto`."""
+    """Signals whose weighted sum is the score in the strategy `auto`."""
     rankings: Mapping[str, policies.CatalogRanking] = field(
         default_factory=lambda: policies.OWN_RANKINGS
     )
-    """Ranking policies of the catalog, keyed by name."""
+    """Ranking policies, keyed by the name that a request uses."""
 
     async def __call__(
         self,
@@ -139,7 +140,7 @@ class Search:
         return self._finish(state, [self._rank(state, query) for query in queries], mode)
 
     async def _prepare(self, state: SearchState, texts: Sequence[str]) -> list[Query]:
-        """Return each text in all its forms: original, corrected, and English if rewritten.
+        """Return a query for each text: original, corrected, and English if rewritten.
 
         Only a single query is split into clauses, because several queries are parts already.
         """
@@ -158,7 +159,7 @@ class Search:
         return [query.split() for query in queries] if len(queries) == 1 else queries
 
     def _correct(self, state: SearchState, text: str) -> str:
-        """Correct the spelling of *text* with the words of eligible entities."""
+        """Correct the spelling of *text*, using only words of eligible entities."""
         if self.correct is None or not text:
             return text
         mask = None if state.mask.all() else state.mask
@@ -177,7 +178,7 @@ class Search:
 
         Returns:
             The queries, with vectors where available. A diagnostic reports queries without vectors,
-            unless the strategy or the policy uses none.
+            unless the strategy or the ranking policy does not use vectors.
         """
         ranking, snapshot = state.request.ranking, state.snapshot
         is_strategy = ranking == "strategy"
@@ -199,7 +200,7 @@ class Search:
         return embedded
 
     def _rank(self, state: SearchState, query: Query) -> Ranking:
-        """Rank one query by vectors if it has any, else by the graph or the policy."""
+        """Rank for one query: by its vectors if it has any, else by the graph or the policy."""
         if state.snapshot.vectors is not None and query.is_embedded:
             return self._rank_by_vectors(state, state.snapshot.vectors, query)
         if state.request.ranking == "strategy" and state.snapshot.graph is not None:
@@ -209,7 +210,7 @@ class Search:
     def _rank_by_vectors(
         self, state: SearchState, vectors: CatalogVectors, query: Query
     ) -> Ranking:
-        """Rank by vectors, and also by words if the strategy or the policy uses them."""
+        """Rank by vectors, and also by words if the strategy or the ranking policy uses words."""
         snapshot, request = state.snapshot, state.request
         if query.contradicts:
             query = retrieve.compare_vectors(vectors, snapshot.lexical, query, mask=state.mask)
@@ -233,7 +234,7 @@ class Search:
     def _rank_by_policy(
         self, state: SearchState, query: Query, candidates: Candidates | None = None
     ) -> Ranking:
-        """Rank by the policy of the request."""
+        """Rank by the ranking policy that the request names."""
         request, snapshot = state.request, state.snapshot
         policy = self.rankings[request.ranking]
         lexical = retrieve.score_lexical(snapshot.lexical, query)
@@ -258,7 +259,7 @@ class Search:
         return replace(ranking, scoring=policies.explain_ranking(policy, evidence, ranked))
 
     def _rank_by_graph(self, state: SearchState, graph: ToolGraph, query: Query) -> Ranking:
-        """Rank by the graph's text search."""
+        """Rank by the words of the query in the nodes of the graph."""
         hits = retrieve.score_graph(graph, query)
         scores = np.where(state.mask, hits.scores, np.float32(0))
         best = top(scores, self.options.pool(state.request.limit))
@@ -278,7 +279,7 @@ class Search:
         candidates: Candidates | None = None,
         hits: Hits | None = None,
     ) -> Ranking:
-        """Assemble a ranking. Adds the graph's scores of the entities that may be listed."""
+        """Assemble a `Ranking`, with the graph's scores of the entities that may be listed."""
         snapshot, request, graph = state.snapshot, state.request, state.snapshot.graph
         scores: dict[str, Vector] = {}
         named = retrieve.find_named(snapshot, query.text, state.mask)
@@ -311,7 +312,7 @@ class Search:
         )
 
     def _is_exact(self, request: SearchRequest) -> bool:
-        """Return whether the request's policy has an order that must not be changed."""
+        """Return whether the ranking policy of *request* forbids changes to its order."""
         return request.ranking != "strategy" and self.rankings[request.ranking].is_exact
 
     def _ranks_by_vectors_alone(self, request: SearchRequest) -> bool:
@@ -346,7 +347,7 @@ class Search:
     def _explain(
         self, state: SearchState, rankings: Sequence[Ranking], chosen: Chosen, result: SearchResult
     ) -> SearchResult:
-        """Add the ranks of each match, and the filtered entities that the reader may see."""
+        """Add the ranks of the matches, and the filtered entities that the reader may see."""
         ranks = evidence_ranks(state, rankings, chosen) if result.matches else ()
         eligibility = state.snapshot.eligibility
         readable = state.snapshot.open_to(state.request.reader)
@@ -367,7 +368,7 @@ class Search:
         seeds: Sequence[int],
         window: frozenset[int],
     ) -> Supplements:
-        """Return the graph's supplements of the matches; empty without a graph."""
+        """Return the graph's supplements of the matches; empty lists without a graph."""
         graph = state.snapshot.graph
         if graph is None:
             state.add_diagnostic("graph", "graph_unavailable")

@@ -26,11 +26,11 @@ class Correction:
     text: str
     """The corrected query; the original if nothing was corrected."""
     changed: tuple[tuple[str, str], ...] = ()
-    """Corrected words as pairs of old and new word, in their order in the query."""
+    """Corrected words, as pairs of the old and the new word, in the order of the query."""
 
     @property
     def summary(self) -> str:
-        """The corrections in one line."""
+        """All corrections as one line of text."""
         return ", ".join(f"{before} → {after}" for before, after in self.changed)
 
 
@@ -43,8 +43,8 @@ class Correct(Protocol):
         Args:
             index: The words of the catalog.
             query: The query as typed.
-            mask: Eligible entities. The answer must not contain words that only other entities
-                have. None: all entities are eligible.
+            mask: Eligible entities. Words that only other entities have must not be used as
+                corrections. With None, all entities are eligible.
         """
 
 
@@ -70,51 +70,55 @@ class Query:
     """One query in all its forms."""
 
     text: str
-    """The original form, as the user wrote it. Blank if there is only a context."""
+    """The original query, as the user wrote it. Blank if the request has only a context."""
     corrected: str = ""
-    """The form with corrected spelling. Empty or equal to `text` if nothing was corrected."""
+    """The query with corrected spelling. Empty or equal to `text` if nothing was corrected."""
     english: str = ""
-    """The form rewritten in English. Empty or equal to `text` if not rewritten."""
+    """The query rewritten in English. Empty or equal to `text` if not rewritten."""
     contradicts: bool = False
-    """True if the English form seems to have another meaning. It is then weighted by
-    `REWRITE_SHARE` next to the original instead of replacing it."""
+    """True if the English form seems to have another meaning than the original. It then counts by
+    `REWRITE_SHARE` next to the original, instead of replacing it."""
     context: str = ""
-    """The caller's additional context; empty if missing."""
+    """Additional context that the caller gives; empty if missing."""
     clauses: tuple[str, ...] = ()
-    """Clauses of a long request, original and corrected if different. Empty for a short request."""
+    """Clauses of the original query, and of the corrected one if it differs. Empty for a short
+    query."""
     clause_count: int = 0
-    """Number of clauses. A corrected clause is not counted twice. 0 for a short request."""
+    """Number of clauses in the query. A clause and its corrected form count once. 0 for a short
+    query."""
     vectors: VectorQuery = _NO_VECTORS
-    """Vectors of `texts` and `clauses`; without rows if not embedded."""
+    """Vectors of `texts` and `clauses`; without rows if the query is not embedded."""
     _tokens: dict[str, Sequence[Token]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All forms with the context, for vectors and words. The last one is for the graph."""
+        """All forms of the query, each with the context, for vectors and words. The graph uses the
+        last one.
+        """
         if not self.context:
             return self.forms
         return tuple(f"{form}. {self.context}" if form else self.context for form in self.forms)
 
     @property
     def texts_to_embed(self) -> tuple[str, ...]:
-        """The texts and the clauses, possibly with duplicates."""
+        """All of `texts` and `clauses`, possibly with duplicates."""
         return (*self.texts, *self.clauses)
 
     @property
     def graph_text(self) -> str:
-        """The last form, English if rewritten, with the context."""
+        """The last of `texts`: the English form if rewritten, with the context."""
         return self.texts[-1]
 
     @property
     def confidence_texts(self) -> tuple[str, ...]:
-        """Texts used to measure confidence: the forms without context; only the context if
-        blank.
+        """Texts used to measure confidence: the forms without context, or the context alone if the
+        query is blank.
         """
         return self.forms if self.text else (self.context,)
 
     @property
     def normalized(self) -> str:
-        """The English form, or the original."""
+        """The English form, or the original if not rewritten."""
         return self.english or self.text
 
     @property
@@ -123,7 +127,8 @@ class Query:
         return tuple(dict.fromkeys((self.text, self.corrected or self.text, self.normalized)))
 
     def compare_words(self) -> Query:
-        """Return the query with `contradicts` set from the words shared with the English form.
+        """Return the query with `contradicts` set if the English form shares few words with the
+        original.
 
         Literals do not count, because they are always copied into the English form.
         """
@@ -154,10 +159,10 @@ class Query:
         return len(self.vectors.texts) > 0
 
     def with_vectors(self, rows: Mapping[str, Vector]) -> Query:
-        """Return the query with the vectors of its texts.
+        """Return the query with the vectors of its texts and clauses.
 
         Args:
-            rows: Unit vectors of shape (d,), keyed by text. All of `texts_to_embed` are present.
+            rows: Unit vectors of shape (d,), keyed by text, for at least all of `texts_to_embed`.
         """
         texts = np.array([rows[text] for text in self.texts])
         clauses = np.array([rows[text] for text in self.clauses]) if self.clauses else texts[:0]
@@ -171,7 +176,8 @@ class Query:
         return replace(self, vectors=_NO_VECTORS)
 
     def tokens(self, text: str) -> Sequence[Token]:
-        """Split one of the texts into tokens. The tokens are cached for all indexes.
+        """Split *text*, one of the texts of this query, into tokens. They are cached for all
+        indexes.
 
         Bare numbers are removed, because they are arguments and match tools by chance.
         """
@@ -183,7 +189,7 @@ class Query:
 
 
 def split_clauses(text: str) -> tuple[str, ...]:
-    """Split a long request into its clauses. Empty for a short request or a single clause."""
+    """Split a long request into its clauses. Return () for a short request or a single clause."""
     if _count_words(text) <= parameters.LONG_REQUEST_WORDS:
         return ()
     parts = (part.strip(" \t,:-") for part in re.split(_CLAUSE_END, text, flags=re.IGNORECASE))
@@ -192,7 +198,7 @@ def split_clauses(text: str) -> tuple[str, ...]:
 
 
 def _count_words(text: str) -> int:
-    """Count words. In scripts without spaces, two letters count as one word."""
+    """Count the words of *text*. In scripts without spaces, two letters count as one word."""
     unspaced = 0 if text.isascii() else len(re.findall(_UNSPACED, text))
     spaced = re.sub(_UNSPACED, " ", text) if unspaced else text
     return len(spaced.split()) + unspaced // parameters.LETTERS_PER_WORD

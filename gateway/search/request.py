@@ -51,7 +51,9 @@ class SearchArguments:
     explain: bool | Caller = False
 
     def texts(self, max_queries: int) -> tuple[str, ...]:
-        """Check the arguments that depend on each other, and return the queries."""
+        """Check the arguments that depend on each other, and return the queries, at most
+        *max_queries*.
+        """
         if self.query is not None and self.queries:
             raise InvalidRequestError("give one query or several queries, not both")
         if isinstance(self.queries, str):
@@ -79,7 +81,7 @@ def prepare(
     notes: list[Diagnostic] = []
     texts, filters = arguments.texts(options.max_queries), arguments.filters
     if arguments.ranking != "strategy":
-        # A policy ranks the whole catalog; the strategy ranks only callable entities.
+        # A ranking policy ranks all entities; the strategy ranks only callable ones.
         filters = replace(filters, include_described=True)
     filters = arguments.caller.filters(filters)
     request = SearchRequest(
@@ -100,7 +102,10 @@ def prepare(
 
 
 def _reader_filters(explain: bool | Caller, filters: Filters) -> Filters:
-    """Return the filters of the reader of the explanation; the default ones without explanation."""
+    """Return the filters that limit which entities the reader of the explanation may see.
+
+    Without an explanation, these are the default filters.
+    """
     if isinstance(explain, Caller):
         return explain.filters()
     return filters if explain else Filters()
@@ -155,7 +160,9 @@ def _clean_context(
 
 
 def _flatten(value: object, key: str) -> Iterable[str]:
-    """Flatten JSON: ``{"a": {"b": [1, 2]}}`` -> ``a b 1``, ``a b 2``."""
+    """Yield the keys and values of nested JSON: ``{"a": {"b": [1, 2]}}`` yields ``a b 1``, ``a b
+    2``.
+    """
     if isinstance(value, dict):
         for inner, item in value.items():
             yield from _flatten(item, f"{key} {inner}".strip())
@@ -173,11 +180,12 @@ def extract_tags(
 
     Args:
         snapshot: The index that contains the known tags.
-        request: The request. A query that contains only tags is removed. Without any query and
-            context left, the search browses.
+        request: The request. A query that contains only tags is removed. If neither a query nor a
+            context remains, the search browses.
 
     Returns:
-        The new request, and diagnostics: extracted tags, and similar tags for each unknown one.
+        The new request, and diagnostics about extracted tags and about unknown ones. The latter
+        suggest similar tags.
     """
     filters = request.filters
     if not filters.tags and not any("#" in query for query in request.queries):
@@ -209,7 +217,7 @@ def extract_tags(
 
 
 def words(query: str) -> Iterator[tuple[int, int, str]]:
-    """Yield possible tags in *query*: start, end and the tag, casefolded."""
+    """Yield each possible tag in *query*, as start index, end index and casefolded tag."""
     quoted = [match.span() for match in re.finditer(_QUOTED, query)]
     for match in re.finditer(_TAG, query, re.VERBOSE):
         tag = match.group(1).rstrip(_TAG_ENDINGS)
@@ -219,7 +227,7 @@ def words(query: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _spellings(tags: Iterable[str]) -> Mapping[str, str]:
-    """Return *tags*, keyed by each allowed spelling."""
+    """Return a mapping to *tags* from each spelling with which a query may refer to them."""
     ways = {re.sub(r"\s+", mark, tag): tag for tag in tags for mark in "_-"}
     return {**ways, **{tag: tag for tag in tags}}
 
@@ -233,5 +241,5 @@ def _remove_spans(query: str, spans: Sequence[tuple[int, int]]) -> str:
 def _unknown_tag(tag: str, tags: Mapping[str, str]) -> Diagnostic:
     like = dict.fromkeys(tags[spelling] for spelling in near(tag, tags))
     suffix = f"; near: {', '.join(like)}" if like else ""
-    detail = f"nobody has the tag {tag!r}{suffix}"
+    detail = f"no entity has the tag {tag!r}{suffix}"
     return Diagnostic(stage="catalog", code="unknown_tag", detail=detail)

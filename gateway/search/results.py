@@ -51,32 +51,34 @@ class Ranking:
     reading: AnalyzedQuery
     """The query, analyzed with the words of `lexical`."""
     eligible: int
-    """Number of eligible entities."""
+    """Number of eligible entities in the search."""
     window: frozenset[int] = frozenset()
-    """Positions from which supplements may be taken."""
+    """Positions of the entities that may become supplements; see
+    `gateway.search.expand.supplements`."""
     named: frozenset[int] = frozenset()
     """Positions of entities whose exact name is in the query."""
     candidates: Candidates | None = None
-    """The vector candidates. None if only words or the graph ranked."""
+    """Candidates found by vectors. None if only words or the graph ranked."""
     model: str = ""
     """Model id of the embedder; empty without vectors."""
     graph: Mapping[int, float] = field(default_factory=dict)
     """Share of the query's words in the graph node of an entity, keyed by position, best first.
     Contains only entities that may be listed."""
     scoring: Mapping[int, Scoring] = field(default_factory=dict)
-    """The policy's explanation of its scores, keyed by position. Empty unless requested."""
+    """The ranking policy's explanation of its scores, keyed by position. Empty unless requested."""
     scores: Mapping[str, Vector] = field(default_factory=dict)
-    """Scores of all entities, keyed by ``lexical`` and ``graph``. Empty unless requested."""
+    """Scores of all entities by words (key ``lexical``) and by the graph (key ``graph``). Empty
+    unless an explanation is requested."""
     terms: Mapping[str, Vector] = field(default_factory=dict)
-    """Contribution of each signal to the scores of the vector candidates, keyed by signal name.
-    Empty if the ranking does not use signals."""
+    """Contribution of each signal to the scores of the candidates, keyed by signal name. Empty if
+    the ranking does not use signals."""
 
     def nearness(self, positions: Sequence[int]) -> Vector:
-        """Return how near the entities are to the query.
+        """Return how near the entities at *positions* are to the query.
 
         Returns:
-            Strengths of vectors if available, else shares of the query's words. Comparable within
-            one search.
+            Ranking scores by vectors if available, else shares of the query's words in the graph
+            nodes. Comparable within one search.
         """
         if self.candidates is not None:
             return self.candidates.strengths_at(np.asarray(positions, dtype=np.intp))
@@ -84,11 +86,11 @@ class Ranking:
         return np.asarray(word_matches.coverage, dtype=np.float32)
 
     def confidences(self, positions: Sequence[int]) -> list[float]:
-        """Return the confidence of each of *positions*, 0 to 1."""
+        """Return the confidence, 0 to 1, of the entity at each of *positions*."""
         return [confidence for confidence, _ in self.assess(positions)]
 
     def assess(self, positions: Sequence[int]) -> list[tuple[float, Evidence]]:
-        """Return the confidence, 0 to 1, and the evidence of each of *positions*."""
+        """Return the confidence, 0 to 1, and the evidence of the entity at each of *positions*."""
         word_matches = self.lexical.document_matches(self.reading, positions)
         cosines: Sequence[float | None] = [None] * len(positions)
         if self.candidates is not None:
@@ -120,8 +122,8 @@ class Ranking:
         """Return the confidence features of a match.
 
         Args:
-            cosine: Cosine with the query; None without vectors.
-            score: BM25F score.
+            cosine: Cosine of the match with the query; None without vectors.
+            score: BM25F score of the match.
             words: Words of the query in the match, including near spellings.
         """
         weight = sum(
@@ -132,7 +134,7 @@ class Ranking:
         similarity = None
         if cosine is not None and self.candidates is not None:
             cosines = self.candidates.moments.cosines
-            # A bare number is always near to some vector, so only words count.
+            # A query of digits only is always near to some vector, so only words count.
             if not all(term.word.isdigit() for term in self.reading.terms):
                 similarity = closeness(
                     cosine,
@@ -150,7 +152,7 @@ class Ranking:
 
 
 def browse(state: SearchState) -> SearchResult:
-    """Return the first eligible entities in the order of names, for a request without query."""
+    """Return the first eligible entities in the order of names, for a request without a query."""
     request, entities = state.request, state.snapshot.entities
     limit = min(request.limit, request.display_limit or request.limit)
     positions = np.flatnonzero(state.mask)[:limit].tolist()
@@ -173,9 +175,9 @@ def build_result(
     Args:
         state: The search.
         rankings: One ranking for each query.
-        chosen: The matches, best first: number of the ranking, position and score.
-        added: The graph's supplements. With several rankings, the highest confidence of
-            a supplement counts.
+        chosen: The matches, best first. Each is the index of its ranking, its position and score.
+        added: The graph's supplements. With several rankings, the highest confidence of a
+            supplement counts.
         mode: The kind of ranking.
     """
     entities = state.snapshot.entities
@@ -213,10 +215,10 @@ def build_result(
 
 
 def judge(state: SearchState, rankings: Sequence[Ranking], result: SearchResult) -> SearchResult:
-    """Add diagnostics about the confidence of *result*, and empty its lists if nothing matches.
+    """Add diagnostics about the confidence of *result*. Empty its lists if no match is likely.
 
-    An empty result contains the nearest match, the words that no entity has, and the eligible
-    servers.
+    A result emptied here still contains the nearest match, the words of the queries that are in
+    none of the eligible entities, and the servers of the eligible entities.
     """
     best = max((match.confidence for match in result.matches), default=0.0)
     unlikely = state.request.ranking == "strategy" and best < state.options.no_match_confidence
@@ -249,7 +251,7 @@ def judge(state: SearchState, rankings: Sequence[Ranking], result: SearchResult)
 def unmatched_terms(
     index: BM25Index, readings: Iterable[AnalyzedQuery], mask: Mask
 ) -> tuple[str, ...]:
-    """Return the words of the queries that no eligible entity has, as written.
+    """Return the words of the queries that are in none of the eligible entities, as written.
 
     Args:
         index: The words of the catalog.
@@ -263,7 +265,9 @@ def unmatched_terms(
 
 
 def lacking_words(snapshot: Snapshot, text: str, positions: Sequence[int]) -> list[tuple[str, ...]]:
-    """Return the words of *text* that are missing in each entity at *positions*, as written."""
+    """Return, for the entity at each of *positions*, the words of *text* that it lacks, as
+    written.
+    """
     query = Query(text=text)
     reading = snapshot.lexical.analyze(query.tokens(text))
     matched_words = snapshot.lexical.document_matches(reading, positions).words
@@ -275,11 +279,11 @@ def _is_in_catalog(index: BM25Index, terms: QueryTerm, mask: Mask) -> bool:
 
 
 def visible_build_notes(snapshot: Snapshot, filters: Filters, mask: Mask) -> list[Diagnostic]:
-    """Return the diagnostics of the index build that a search repeats.
+    """Return the diagnostics of the index build that a search with *filters* repeats.
 
-    Details of catalog and graph diagnostics may name servers. A detail is removed if it names
-    a server without any eligible entity. If the filters name servers, a detail is also removed
-    unless it names one of them.
+    Details of catalog and graph diagnostics may name servers. A detail is removed if it names a
+    server without any eligible entity. If the filters name servers, a detail is also removed unless
+    it names one of these.
     """
     diagnostics = list(snapshot.recurring_diagnostics)
     if not diagnostics or mask.all():
@@ -303,7 +307,7 @@ def _reveals_server(note: Diagnostic, hidden: Iterable[str], filters: Filters) -
 
 
 def suspicions(snapshot: Snapshot, positions: Iterable[int]) -> tuple[Diagnostic, ...]:
-    """Return the diagnostics of the definitions of the entities at *positions*."""
+    """Return diagnostics about suspicious definitions of the entities at *positions*."""
     definitions = (snapshot.entities[position].definition for position in positions)
     return tuple(
         dict.fromkeys(note for definition in definitions for note in definition.diagnostics)

@@ -1,7 +1,7 @@
 """Retrieval of evidence for a query: vectors, words, the graph's words and exact names. Pure.
 
-Each function either considers only eligible entities, or scores all and leaves the filtering to the
-ranking.
+Each function either considers only eligible entities, or scores all entities and leaves the
+filtering to the ranking.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ _NOT_PLAIN = re.compile(r"[_\-./]|[a-z0-9][A-Z]")
 def compare_vectors(
     index: CatalogVectors, lexical: BM25Index, query: Query, *, mask: Mask
 ) -> Query:
-    """Weight the vector of a rewrite that contradicts the query by its words.
+    """Reduce the weight of a contradicting rewrite, or find that it does not contradict the query.
 
-    The rewrite does not contradict if it is nearer to the query than any entity. Otherwise its
-    vector counts by `REWRITE_SHARE`. It counts in full if the catalog has few of the query's words
-    and the rewrite is nearer to the entities, because the model may not know the query's language.
+    *query* has a rewrite that seems to contradict it by its words. The rewrite does not contradict
+    if its vector is nearer to the query than any entity's is. Otherwise its vector counts by
+    `REWRITE_SHARE`. It counts in full if the catalog has few of the query's words and the rewrite
+    is nearer to the entities, because the embedder may not know the query's language.
     """
     *_, original, english = query.vectors.texts
     alone = [
@@ -63,7 +64,9 @@ def _is_foreign(original: AnalyzedQuery, english: AnalyzedQuery) -> bool:
 def supplement_window(
     state: SearchState, ranked: RankedList, candidates: Candidates | None
 ) -> frozenset[int]:
-    """Return the positions of *ranked* from which supplements may be taken."""
+    """Return the positions of the ranked entities from which the graph's supplements may be
+    taken.
+    """
     limit, options = state.request.limit, state.options
     if candidates is not None:
         return candidate_window(candidates, limit, options)
@@ -72,7 +75,10 @@ def supplement_window(
 
 
 def candidate_window(candidates: Candidates, limit: int, options: SearchOptions) -> frozenset[int]:
-    """Return the candidates from which the supplements of *limit* matches may be taken."""
+    """Return the positions of the candidates from which supplements may be taken.
+
+    *limit* is the maximum number of matches.
+    """
     return window_of(
         candidates.pool,
         candidates.strengths,
@@ -92,15 +98,15 @@ def window_of(
     eligible: int,
     mean: float = 0.0,
 ) -> frozenset[int]:
-    """Return the head of a ranking from which supplements may be taken.
+    """Return the positions at the head of a ranking from which supplements may be taken.
 
     The head is bounded by rank and by score.
 
     Args:
-        positions: Ranked entities, best first.
-        scores: Scores of *positions*.
+        positions: Positions of the ranked entities, best first.
+        scores: Score of each of *positions*.
         limit: Maximum number of matches.
-        options: Size and margin of the window.
+        options: Maximum rank and score margin of the window.
         eligible: Number of eligible entities. In a small catalog the margin is reduced in
             proportion, because entities related to a match score far below it.
         mean: Score from which the margin is measured.
@@ -114,7 +120,7 @@ def window_of(
 
 
 def read_words(index: BM25Index, query: Query) -> AnalyzedQuery:
-    """Analyze the words of *query*. Scores are computed only if the query has several forms."""
+    """Analyze the words of *query*. Entities are scored only if the query has several forms."""
     texts = query.confidence_texts
     if len(texts) == 1:
         return index.analyze(query.tokens(texts[0]))
@@ -125,8 +131,8 @@ def score_lexical(index: BM25Index, query: Query) -> Hits:
     """Score every entity by the words of *query*.
 
     Returns:
-        The form of the query that the catalog matches best, for confidence. Its scores are the
-        best over all forms.
+        The hits of the query's form that the catalog matches best, for confidence. Their scores are
+        each entity's best score over all forms.
     """
     forms = _match_texts(index, query, query.confidence_texts)
     with_context = _match_texts(index, query, query.texts) if query.context else []
@@ -141,7 +147,9 @@ def score_clauses(index: BM25Index, query: Query) -> list[Vector]:
 
 
 def _match_texts(index: BM25Index, query: Query, texts: Sequence[str]) -> list[Hits]:
-    """Match each text form of *query*. The last one is English if rewritten."""
+    """Match each of *texts*, forms of *query*, with *index*. The last one is English if
+    rewritten.
+    """
     hits = [index.match(query.tokens(text)) for text in texts]
     if query.contradicts:
         hits[-1] = _blend_rewrite(hits[-2], hits[-1])
@@ -149,11 +157,14 @@ def _match_texts(index: BM25Index, query: Query, texts: Sequence[str]) -> list[H
 
 
 def _blend_rewrite(original: Hits, english: Hits) -> Hits:
-    """Weight a contradicting rewrite by its share. A rewrite of a foreign query counts in full."""
+    """Mix the scores of a query and of its contradicting rewrite, whose share is `REWRITE_SHARE`.
+
+    The rewrite counts in full if the catalog lacks the query's words but has those of the rewrite.
+    """
     if _is_foreign(original, english):
         return english
     share = np.float32(REWRITE_SHARE)
-    # Scores of a long and of a short query are not comparable, so scale them.
+    # Scores of a long text and of a short one are not comparable, so scale them.
     scale = original.scores.max(initial=0.0) / (english.scores.max(initial=0.0) or 1.0)
     scores = original.scores + share * np.maximum(scale * english.scores - original.scores, 0)
     coverage = original.coverage + share * np.maximum(english.coverage - original.coverage, 0)
@@ -171,9 +182,10 @@ def score_graph(graph: ToolGraph, query: Query) -> Hits:
 
 
 def graph_coverage(hits: Hits, positions: Positions) -> dict[int, float]:
-    """Return the share of the query's words in the nodes at *positions*, by rarity, best first.
+    """Return the share of the query's words in the graph nodes of the entities, keyed by position.
 
-    Nodes without any of the words are left out.
+    Words are weighted by rarity. The best entity comes first. Entities without any of the words are
+    left out.
     """
     order = positions[(-hits.scores[positions]).argsort(kind="stable")]
     order = order[hits.scores[order] > 0]
@@ -181,7 +193,7 @@ def graph_coverage(hits: Hits, positions: Positions) -> dict[int, float]:
 
 
 def find_named(snapshot: Snapshot, query: str, mask: Mask) -> list[int]:
-    """Return positions of the eligible entities whose exact name is in *query*, in its order.
+    """Return the positions of the eligible entities whose exact name is in *query*, in its order.
 
     The whole query may be a name, with any separator instead of spaces. Within a longer query only
     words that look like identifiers count, so that ``run`` in a sentence does not match a tool.

@@ -31,8 +31,8 @@ class Searches:
     Args:
         index: Builds the index and keeps it up to date.
         servers: Servers of the gateway. Some may be unreachable.
-        cached: The search of an index.
-        notes: Diagnostics that every report begins with.
+        cached: Searches an index.
+        notes: Diagnostics with which every index report begins.
     """
 
     index: Indexer
@@ -44,15 +44,15 @@ class Searches:
 
     @property
     def rankings(self) -> tuple[str, ...]:
-        """Valid names for the ranking of a search."""
+        """Names of rankings that a search accepts."""
         return "strategy", *self.cached.search.rankings
 
     def usual_ranking(self, kind: str = "") -> str:
-        """Return the default ranking: the strategy for tools, a policy for other kinds.
+        """Return the name of the default ranking: the strategy for tools, a policy for other kinds.
 
         Args:
-            kind: Kind to search; empty for several. The strategy cannot rank all kinds, because
-                the graph has no node for servers.
+            kind: Kind to search; empty for several kinds. The strategy cannot rank all kinds,
+                because the graph has no node for servers.
         """
         if kind == "tool":
             return "strategy"
@@ -91,13 +91,13 @@ class Searches:
         filters: Filters | None = None,
         caller: Caller = ANYONE,
     ) -> tuple[Match, ...]:
-        """Suggest tools to use after *tools*, best first. *tools* are never suggested.
+        """Suggest tools to use after *tools*, best first. *tools* themselves are never suggested.
 
         Args:
-            tools: The tools just used, the last one last, each as `invoke` takes it.
-            query: The task, if known.
+            tools: The tools just used, the last one last. Each is an id or name, as for `invoke`.
+            query: The task; empty if unknown.
             limit: Maximum number of suggestions.
-            filters: Tools that may be suggested; None as for `search`.
+            filters: Filters that the suggestions must pass; None as for `search`.
             caller: The caller who receives the suggestions.
 
         Raises:
@@ -131,8 +131,8 @@ class Searches:
     async def report(self, *, wait: bool = True) -> IndexReport:
         """Return the report of the newest index build, with all changes and vectors.
 
-        Without *wait*, the report describes the current index. Its diagnostic ``index_building``
-        says what is still being built.
+        If *wait* is False, the report describes the current index. Its diagnostic
+        ``index_building`` says which vectors or changes are still missing.
         """
         self.servers.bridge.check_open()
         report = (await self.index.current()).report if wait else self.index.report()
@@ -142,7 +142,7 @@ class Searches:
         return replace(report, diagnostics=(*self.notes, *report.diagnostics))
 
     async def snapshot(self, *, vectors: bool = False) -> Snapshot:
-        """Return the index without waiting for vectors; with *vectors*, wait as a search does."""
+        """Return the index. Only with *vectors*, wait for missing vectors as a search does."""
         return (await self._fetch_build(vectors=vectors)).snapshot
 
     async def newest(self) -> IndexBuild:

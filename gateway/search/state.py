@@ -52,15 +52,15 @@ class SearchState:
     mask: Mask
     """Eligible entities, shape (n,)."""
     diagnostics: list[Diagnostic]
-    """Diagnostics in the order in which the stages add them."""
+    """Diagnostics of the search, in the order in which the stages add them."""
     usage: UsageSignals = NO_SIGNALS
     """Signals learned from past calls."""
     seconds: dict[str, float] = field(default_factory=dict)
-    """Seconds spent so far, keyed by stage."""
+    """Seconds spent so far in each stage, keyed by stage."""
     recorded_at: float = field(default_factory=time.perf_counter)
     """Time of the last `record_time`, from `time.perf_counter`."""
     counts: Counts = field(init=False)
-    """Counts of the work so far."""
+    """Numbers that the search reports, such as the number of eligible entities."""
 
     def __post_init__(self) -> None:
         self.counts = Counts(eligible=int(np.count_nonzero(self.mask)))
@@ -76,13 +76,13 @@ class SearchState:
         self.diagnostics.append(Diagnostic(stage=stage, code=code, detail=detail))
 
     def copy(self) -> SearchState:
-        """Return a copy for an attempt that may fail. Its diagnostics and times are independent."""
+        """Return a copy for an attempt that may fail. Changes to it do not affect this state."""
         copied = replace(self, diagnostics=[*self.diagnostics], seconds={**self.seconds})
         copied.counts = self.counts
         return copied
 
     def result(self, mode: RankingMode, matches: tuple[Match, ...] = ()) -> SearchResult:
-        """Return a result with the diagnostics, counts and times so far."""
+        """Return a result with these matches, and the diagnostics, counts and times so far."""
         return SearchResult(
             matches=matches,
             mode=mode,
@@ -95,11 +95,11 @@ class SearchState:
     async def attempt_stage(
         self, stage: Stage, code: Code, works: Sequence[Awaitable[T]]
     ) -> list[T | None]:
-        """Await each of *works* of an optional stage, with the timeout of queries.
+        """Await all *works* of an optional stage, with the timeout of queries.
 
         Returns:
-            The results; None for each work that failed or timed out. A diagnostic *code*, or
-            ``query_vector_unusable``, then gives the reason.
+            The result of each work; None if the work failed or timed out. The reason is then added
+            as a diagnostic with this *code*, or with ``query_vector_unusable``.
 
         Raises:
             ClosedError: If the gateway was closed, because all later stages would fail too.
@@ -120,7 +120,7 @@ class SearchState:
 
 
 async def with_timeout(work: Awaitable[T], timeout_s: float) -> T | Failed:
-    """Await *work* with a timeout, *timeout_s* seconds from `SearchOptions.query_timeout_s`.
+    """Await *work* for at most *timeout_s* seconds.
 
     Returns:
         The result of *work*, or the failure.
@@ -134,7 +134,7 @@ async def with_timeout(work: Awaitable[T], timeout_s: float) -> T | Failed:
 async def with_vectors(
     vectors: CatalogVectors | None, work: Callable[[], T], timeout_s: float
 ) -> T | Failed:
-    """Run *work*, which reads *vectors*; in a thread if reading them blocks.
+    """Run *work*, which reads *vectors*. It runs in a thread if *vectors* are in a database.
 
     Returns:
         The result of *work*. A `Failed` if the vector database times out or *work* raises a
@@ -152,7 +152,11 @@ async def with_vectors(
 async def request_vectors(
     state: SearchState, embed: Embed, queries: Sequence[Query]
 ) -> dict[str, Vector]:
-    """Embed all queries in one request. If it fails or is late, send one request for each query."""
+    """Embed all queries in one request. If it fails or is late, send one request for each query.
+
+    Returns:
+        The vectors, keyed by text. Texts that could not be embedded are absent.
+    """
     groups = [list(dict.fromkeys(query.texts_to_embed)) for query in queries]
     everything, dimensions = list(dict.fromkeys(chain(*groups))), state.snapshot.dimensions
     results: list[QueryEmbeddings | None] = []

@@ -1,15 +1,15 @@
 """Sign-in and sign-out of browsers at identity providers, encrypted cookies, and simple HTML pages.
 
-* A sign-in belongs to the browser in which it started, because state, nonce and verifier are in an
-  encrypted cookie. An attacker cannot sign another browser in, and each response of the provider
-  is accepted once.
+* A sign-in belongs to the browser in which it started, because its state, nonce and verifier are in
+  an encrypted cookie of that browser. An attacker cannot sign another browser in, and each response
+  of the provider is accepted once.
 * A sign-in returns to the page where it started, and only to pages of this server. Addresses never
   contain tokens. One address contains the provider's code, and the browser leaves it immediately.
 * The result is a session of `gateway.serve.console.access`, for the console and for the pages where
   users sign in to servers.
 
-With a key of the host, all replicas can read each other's cookies. Without one, cookies are valid
-in this process only.
+If the host configures a key, all replicas can read each other's cookies. Without a key, cookies are
+valid in this process only.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from gateway.storage.host_key import decrypt, encrypt, host_keys
 
 
 class SealedCookie:
-    """Encrypted cookie that stores data between two requests of a browser.
+    """Encrypted cookie that stores data in the browser between two requests.
 
     The cookie is SameSite=Lax, because another site redirects the browser back.
 
     Args:
         name: Name of the cookie. Over HTTPS it gets the prefix ``__Host-``, so that sibling
             domains cannot set it.
-        options: Options that may contain a key of the host.
-        life_s: Maximum age, in seconds.
+        options: Options that may contain the host's encryption key.
+        life_s: Maximum age of the cookie, in seconds.
     """
 
     def __init__(self, name: str, options: Options, life_s: float) -> None:
@@ -56,10 +56,11 @@ class SealedCookie:
         self._keys = host_keys(options, "cookies") or (secrets.token_bytes(32),)
 
     def set(self, response: Response, content: object, *, secure: bool) -> None:
-        """Set the cookie in *response* to *content*, a JSON value."""
+        """Set the cookie in *response* to *content*, a JSON value. *secure* is True for HTTPS."""
         text = json.dumps(content, ensure_ascii=False)
         name = self._name(secure=secure)
-        # The encryption includes the name. A value copied to the name without prefix is invalid.
+        # The cookie's name is part of the encryption, so a value copied to a cookie of another name
+        # is invalid.
         value = encrypt(self._keys, text, place=name).hex()
         response.set_cookie(name, value, self._life_s, secure=secure, httponly=True, samesite="lax")
 
@@ -86,7 +87,7 @@ LIFE_S = 600.0
 """Maximum duration of a sign-in, in seconds."""
 _MAX_USED = 10_000
 _MAX_PATH_BYTES = 1000
-"""Maximum length of a path, because a longer one does not fit into a cookie."""
+"""Maximum length of the path to return to, because a longer one does not fit into a cookie."""
 _PAGES = (CONSOLE, SIGN_IN)
 _FOREIGN = (
     "This sign-in did not start in this browser in the last ten minutes, or it was already used."
@@ -98,13 +99,13 @@ _ADVICE: Mapping[int, str] = {
     403: "You are signed in, but {reason}. Ask the administrator of the identity provider for "
     "them.",
 }
-"""Messages for people, keyed by status of the refusal."""
+"""Messages for the person after a failed sign-in, keyed by HTTP status of the refusal."""
 
 
 def local_path(path: str) -> str:
-    """Return *path* if it is a page of this server, else `CONSOLE`. No link leads elsewhere.
+    """Return *path* if it is a page of this server, so that no link leads to another site.
 
-    A path of more than 1,000 bytes also leads to `CONSOLE`.
+    Any other path, and a path of more than 1,000 bytes, is replaced by `CONSOLE`.
     """
     is_own = any(path == root or path.startswith(f"{root}/") for root in _PAGES)
     is_plain = "\\" not in path and path.isprintable()
@@ -112,27 +113,31 @@ def local_path(path: str) -> str:
 
 
 def sign_in_links(sessions: Sessions, to: str) -> Iterator[tuple[str, str]]:
-    """Yield the sign-in address and the name of each identity provider.
+    """Yield the address that starts a sign-in at each identity provider, and the provider's name.
 
     Args:
         sessions: The browser sessions.
-        to: Path of this server to return to.
+        to: Path of this server to which the browser returns after the sign-in.
     """
     for issuer, sign_in in sessions.authenticator.sign_ins.items():
         yield _address(issuer, to), sign_in.label
 
 
 def signed_out_address(issuer: str) -> str:
-    """Return the address of the page after a sign-out of a session that *issuer* signed in."""
+    """Return the address of the page that follows a sign-out.
+
+    Args:
+        issuer: Identity provider at which the session had signed in.
+    """
     return f"{ACCOUNT}/signed-out?{urlencode({'issuer': issuer})}"
 
 
 def account_routes(sessions: Sessions, options: Options) -> Sequence[Route]:
-    """Return the routes below `ACCOUNT`, for an application that already has the guard.
+    """Return the routes below `ACCOUNT`, for an application behind the guard.
 
     Args:
         sessions: Sessions of browsers, and the accepted tokens.
-        options: Options that may contain a key of the host.
+        options: Options that may contain the host's encryption key.
     """
     pages = _Pages(sessions, options)
     return (
@@ -190,14 +195,15 @@ class _Pages:
         except RefusedError as error:
             text = _ADVICE.get(error.status, "{reason}").format(reason=error)
             return message(text, error.status, more=again)
-        # A redirect would count as a request from the provider's site, without the strict cookie.
+        # The browser treats a redirect as a request from the provider's site, and would not send
+        # the strict session cookie. A page that refreshes itself avoids this.
         go_on = f'<meta http-equiv="refresh" content="0;url={escape(to)}">'
         response = page("You are signed in", link(to, "Go on"), head=go_on)
         self._sessions.set_cookie(response, request, self._sessions.admit(bearer, change))
         return response
 
     async def signed_out(self, request: Request) -> Response:
-        """Return a page with the link to sign out at the provider too."""
+        """Return a page with a link to sign out at the identity provider too."""
         issuer = request.query_params.get("issuer", "")
         sign_in = self._sessions.authenticator.sign_ins.get(issuer)
         url = await sign_in.sign_out_address() if sign_in else ""
@@ -236,27 +242,27 @@ button{{margin-bottom:.5rem}}</style><h1>{title}</h1>{body}</html>"""
 
 
 def page(title: str, body: str, status: int = 200, *, head: str = "") -> Response:
-    """Return an HTML page. All three texts are markup."""
+    """Return an HTML page. *title*, *body* and *head* are HTML markup."""
     return HTMLResponse(_PAGE.format(title=title, body=body, head=head), status, headers=HEADERS)
 
 
 def message(text: str, status: int = 200, *, more: str = "") -> Response:
-    """Return a page with *text*.
+    """Return an HTML page with *text*.
 
     Args:
         text: Plain text, which is escaped.
         status: HTTP status.
-        more: Markup after the text.
+        more: HTML markup after the text.
     """
     return page("Sign-in", f"<p>{escape(text)}</p>{more}", status)
 
 
 def error_page(error: GatewayError, *, more: str = "") -> Response:
-    """Return a page with the message of *error*, followed by the markup *more*."""
+    """Return an HTML page with the message of *error*, followed by the HTML markup *more*."""
     status = error.status if isinstance(error, RefusedError) else 400
     return message(str(error), status, more=more)
 
 
 def link(url: str, text: str) -> str:
-    """Return the markup of a paragraph that contains one link."""
+    """Return the HTML markup of a paragraph that contains one link."""
     return f'<p><a href="{escape(url)}">{escape(text)}</a></p>'

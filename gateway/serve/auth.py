@@ -1,8 +1,8 @@
 """Bearer tokens (RFC 6750), their callers, and the scopes that are rights of the server.
 
 * Only the SHA-256 of a token is stored. Tokens are compared in constant time.
-* Eight scopes are rights: to use parts of the API, to read metrics and the audit log, to install,
-  to call, and to search one part. All other scopes are required scopes of entities.
+* Eight scopes are rights: to use parts of the API, to read metrics and the audit log, to install
+  servers, to call tools, and to search one part. All other scopes are required scopes of entities.
 * ``/mcp`` and the API accept the same tokens. The MCP SDK binds a session to its first caller.
 """
 
@@ -25,14 +25,14 @@ from gateway.types import ANYONE, Caller
 from gateway.types.caller import TOKEN
 
 REALM = 'Bearer realm="gateway"'
-"""Challenge in responses that require a token."""
+"""Start of the ``WWW-Authenticate`` header in responses that require a token."""
 WRITE = "catalog:write"
 """Right to add, change and remove entities."""
 ADMIN = "catalog:admin"
-"""Right to rebuild the index, and to read why a build failed."""
+"""Right to rebuild the index, and to read the reason why a build failed."""
 METRICS = "metrics:read"
-"""Right to read metrics and the spans of all callers. They name tools and servers regardless of
-scopes."""
+"""Right to read metrics and the spans of all callers, which name tools and servers that the reader
+may not see."""
 INSTALL = "catalog:install"
 """Right to install servers, with `gateway serve --with install`."""
 CALL = "catalog:call"
@@ -45,28 +45,29 @@ AUDIT_ALL = "audit:read:all"
 OPERATOR = frozenset({WRITE, ADMIN, METRICS, INSTALL, CALL, AUDIT, AUDIT_ALL})
 """Rights of the operator's token, and of all callers if the server requires no token."""
 CALLER = "gateway.caller"
-"""Key in the ASGI scope for the caller, which the guard sets."""
+"""Key of the caller in the ASGI scope. The guard sets it."""
 CHALLENGE = "gateway.challenge"
-"""Key in the ASGI scope for the `Challenge`, which the guard sets."""
+"""Key of the `Challenge` in the ASGI scope. The guard sets it."""
 LIVENESS = "/api/health"
 """Path of the only API operation that needs no token."""
 LIVEZ = "/livez"
 READYZ = "/readyz"
 PROBES = frozenset({LIVEZ, READYZ})
-"""Paths that need no token and accept any Host header. Orchestrators use a container's address."""
+"""Paths of the probes, which need no token. They accept any Host header, because orchestrators use
+the address of a container."""
 Scope = Annotated[str, Field(pattern=r"^[\x21\x23-\x5b\x5d-\x7e]{1,128}$")]
-"""Scope in the syntax of RFC 6749, section 3.3."""
+"""A scope, in the syntax of RFC 6749, section 3.3."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Challenge:
-    """Content of refusals that tells a client how to get a sufficient token."""
+    """Information in refusals that tells a client how to get a token with the missing scope."""
 
     metadata_url: str = ""
-    """Address of the protected resource's metadata (RFC 9728). Empty without metadata."""
+    """Address of the metadata of the protected resource (RFC 9728). Empty without metadata."""
     granting: Mapping[str, str] | None = None
-    """Scopes of the identity provider, keyed by the scope that each grants here. None if the names
-    are the same."""
+    """Scope to request from the identity provider, keyed by the gateway's scope that it grants.
+    None if both have the same name."""
 
     def refusal(
         self, status: int, code: str, detail: str, *, error: str = "", scope: str = ""
@@ -75,10 +76,11 @@ class Challenge:
 
         Args:
             status: HTTP status.
-            code: Code of the problem.
+            code: Stable code of the problem, for programs.
             detail: Description of the fault, and its remedy.
             error: Error code of RFC 6750. Empty if the request had no token.
-            scope: Scopes that the client should request from the identity provider.
+            scope: Scopes that the client should request from the identity provider. Empty names
+                none.
         """
         named = {"error": error, "scope": scope, "resource_metadata": self.metadata_url}
         parts = [f'{name}="{value}"' for name, value in named.items() if value]
@@ -87,7 +89,7 @@ class Challenge:
 
 
 NO_PROVIDER = Challenge()
-"""Challenge of servers without an identity provider."""
+"""Challenge of a server without an identity provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,26 +99,29 @@ class BearerToken:
     name: str
     caller: Caller
     digest: bytes = field(default=b"", repr=False)
-    """SHA-256 of the secret, which itself is not stored. Empty for tokens of identity providers,
+    """SHA-256 of the token's secret, which is not stored. Empty for tokens of identity providers,
     and if no token is required."""
     issuer: str = ""
     """Identity provider that issued the token. Empty for tokens of the token file."""
     expires_at: float = math.inf
-    """Expiry as Unix time in seconds."""
+    """Expiry of the token, as Unix time in seconds."""
 
     @classmethod
     def from_secret(cls, name: str, secret: str, caller: Caller) -> BearerToken:
-        """Return a token with the hash of *secret*."""
+        """Return a token that is identified by *secret*, of which only the hash is stored."""
         return cls(name=name, caller=caller, digest=_digest(secret))
 
     def with_audit_name(self) -> BearerToken:
-        """Add the name of the token or its issuer to the caller, for the audit log."""
+        """Return the token with its issuer or name in its caller's attributes, for the audit
+        log.
+        """
         attributes = {**self.caller.attributes, TOKEN: self.issuer or self.name}
         return replace(self, caller=replace(self.caller, attributes=attributes))
 
     def to_user(self) -> AuthenticatedUser:
-        """Convert to the SDK's user, from which `caller_of` reads the caller again."""
-        # The SDK distinguishes sessions of equal names by issuer: token file or provider.
+        """Convert the token to a user of the MCP SDK. `caller_of` converts it back."""
+        # The issuer lets the SDK distinguish sessions of two users with the same name: one of the
+        # token file, one of a provider.
         issuer = {"iss": self.issuer} if self.issuer else {}
         access = AccessToken(
             token="",
@@ -137,19 +142,22 @@ class ConnectionContext:
 
 
 def caller_of(context: ServerRequestContext[Any]) -> Caller:
-    """Return the caller of a request's access token, or else the caller of its connection."""
+    """Return the caller of a request.
+
+    The access token identifies it. A request without a token has the caller of its connection.
+    """
     scope = getattr(context.request, "scope", {})
     user, noted = scope.get("user"), scope.get(CALLER)
     if isinstance(user, AuthenticatedUser):
-        # The caller set by the guard also has the token that upstream servers may need for
-        # exchange.
+        # The caller that the guard set also contains the token, which upstream servers may need for
+        # token exchange.
         return noted if isinstance(noted, Caller) else caller_of_token(user.access_token)
     connection = context.lifespan_context
     return connection.caller if isinstance(connection, ConnectionContext) else ANYONE
 
 
 def caller_of_token(access: AccessToken) -> Caller:
-    """Return the caller of *access*, from its scopes, its subject and the claim ``tenant``."""
+    """Return the caller described by an access token: its scopes, subject and claim ``tenant``."""
     tenant = (access.claims or {}).get("tenant")
     return Caller(
         user=access.subject or "",
@@ -159,10 +167,10 @@ def caller_of_token(access: AccessToken) -> Caller:
 
 
 def check_right(caller: Caller, right: str, challenge: Challenge = NO_PROVIDER) -> None:
-    """Check that *caller* has the scope *right*. An empty right allows all callers.
+    """Check that *caller* has the scope *right*. An empty *right* permits all callers.
 
     Raises:
-        RefusedError: 403, which names the missing scope.
+        RefusedError: 403 if the scope is missing. The response names it, and contains *challenge*.
     """
     if right and not caller.holds({right}):
         detail = f"this needs a token with the scope {right!r}"
@@ -173,14 +181,17 @@ def check_right(caller: Caller, right: str, challenge: Challenge = NO_PROVIDER) 
 
 
 def find_token(tokens: Sequence[BearerToken], secret: str) -> BearerToken | None:
-    """Return the token of *tokens* that has *secret* or needs no secret, or None."""
+    """Return the token in *tokens* whose secret is *secret*, or None if it is unknown.
+
+    A token without a digest accepts any secret.
+    """
     digest = _digest(secret)
     matches = [token for token in tokens if secrets.compare_digest(token.digest or digest, digest)]
     return matches[-1] if matches else None
 
 
 def bearer_secret(authorization: str) -> str:
-    """Return the token in an ``Authorization`` header (RFC 6750). Empty if there is none."""
+    """Return the token in an ``Authorization`` header (RFC 6750). Empty for another scheme."""
     scheme, _, secret = authorization.partition(" ")
     return secret.strip() if scheme.casefold() == "bearer" else ""
 

@@ -43,18 +43,19 @@ class Authenticator:
 
     Args:
         options: Accepted callers and identity providers.
-        clock: Clock in seconds, for the age of keys.
+        clock: Clock in seconds, for the age of the providers' keys.
     """
 
     def __init__(self, options: HttpOptions, *, clock: Clock = time.monotonic) -> None:
         self._clock = clock
         self.changes = 0
-        """Number of changes of the accepted tokens. Sessions from before a change end."""
+        """Number of times that the accepted tokens were replaced. Browser sessions from before a
+        replacement end."""
         self._accept(options)
         self._trust(options)
 
     def replace(self, options: HttpOptions) -> None:
-        """Accept only the callers in *options* from now on."""
+        """Accept only the tokens and identity providers in *options* from now on."""
         before = self._options
         if options == before:
             return
@@ -78,7 +79,7 @@ class Authenticator:
             for issuer in options.issuers
             if issuer.sign_in
         }
-        """Browser sign-ins, keyed by issuer."""
+        """Browser sign-ins, keyed by issuer. Only providers that offer sign-in are included."""
         self._metadata = _metadata(options)
         self._metadata_paths = {METADATA_PATH, urlsplit(url).path} if url else set[str]()
 
@@ -88,19 +89,19 @@ class Authenticator:
         return self._options.needs_token
 
     def metadata(self, path: str) -> Mapping[str, object] | None:
-        """Return the metadata of this resource (RFC 9728) if they belong to *path*, else None."""
+        """Return the resource's metadata (RFC 9728) if *path* is their address, else None."""
         return self._metadata if path in self._metadata_paths else None
 
     def challenge_of(self, bearer: BearerToken) -> Challenge:
-        """Return the refusals for callers with *bearer* that lack a scope."""
+        """Return the challenge for a caller that used *bearer* and lacks a scope."""
         return self._access_tokens.challenge_of(bearer)
 
     async def authenticate(self, authorization: Sequence[str], query: str = "") -> BearerToken:
-        """Return the token and caller of a request.
+        """Return the accepted token of a request, with its caller.
 
         Args:
-            authorization: All values of its ``Authorization`` headers.
-            query: Its query string.
+            authorization: All values of the request's ``Authorization`` headers.
+            query: Query string of the request.
 
         Raises:
             RefusedError: 401 if a required token is missing or unknown. 400 for several tokens, or
@@ -133,11 +134,11 @@ def _metadata(options: HttpOptions) -> Mapping[str, object]:
 
 
 MIN_SECRET_CHARS = 16
-"""Minimum length of a secret. Shorter ones can be guessed."""
+"""Minimum length of a token's secret. Shorter secrets can be guessed."""
 
 
 class TokenFile(TypedDict):
-    """Content of a token file, as keyword arguments of `HttpOptions`."""
+    """Content of a token file, with the names of the arguments of `HttpOptions`."""
 
     tokens: tuple[BearerToken, ...]
     issuers: tuple[Issuer, ...]
@@ -145,7 +146,7 @@ class TokenFile(TypedDict):
 
 
 NOBODY = TokenFile(tokens=(), issuers=(), resource="")
-"""Content of a missing token file."""
+"""Content of a token file that does not exist: it accepts no callers."""
 
 
 class _TokenEntry(StrictModel):
@@ -165,8 +166,8 @@ def read_token_file(path: Path) -> TokenFile:
     """Read a file of tokens and identity providers.
 
     Raises:
-        ConfigError: If the file cannot be read, has another form, contains a secret instead of a
-            reference, or refers to a missing secret.
+        ConfigError: If the file cannot be read, has another form, contains a secret itself, or
+            refers to a secret that is missing. A file must refer to its secrets.
     """
     where = repr(str(path))
     try:
@@ -191,7 +192,10 @@ def read_token_file(path: Path) -> TokenFile:
 
 
 def _with_secret(name: str, issuer: Issuer) -> Issuer:
-    """Return *issuer* with the client secret instead of the reference to it."""
+    """Return *issuer* with the client secret that its configuration refers to.
+
+    *name* is the name of the issuer in the token file.
+    """
     sign_in = issuer.sign_in
     if sign_in is None or not sign_in.client_secret:
         return issuer

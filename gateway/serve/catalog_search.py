@@ -1,4 +1,4 @@
-"""Search of the catalog for display, shared by the HTTP API and the command line."""
+"""Search for results that people see, shared by the HTTP API and the command line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gateway.types import SearchResult
 async def search_catalog(
     gateway: Gateway, query: str, *, max_results: int, **arguments: Any
 ) -> SearchResult:
-    """Search for entities to display, as in `gateway.search.rank.display`.
+    """Search for entities to show to people, ranked as in `gateway.search.rank.display`.
 
     Args:
         gateway: The searched gateway.

@@ -1,4 +1,4 @@
-"""MCP clients of the served gateway, whom upstream servers may ask for input during a call.
+"""MCP clients of the served gateway. Upstream servers may ask them for input during a call.
 
 * Protocol versions before 2026-07-28: the gateway sends a request to the client, on the stream of
   the client's own request.
@@ -46,22 +46,27 @@ Params = (
 STATELESS_SINCE = "2026-07-28"
 MAX_PENDING = 1000
 RETRY_AFTER = "retryAfterSeconds"
-"""Key of the seconds after which a rate limit allows another call, in the data of an error."""
+"""Key in error data and result metadata: whole seconds until a rate limit allows another call."""
 _RESPONSES: Mapping[str, tuple[type[Any], ...]] = {
     "sampling/createMessage": (types.CreateMessageResult, types.CreateMessageResultWithTools),
     "elicitation/create": (types.ElicitResult,),
     "roots/list": (types.ListRootsResult,),
 }
-"""Response types, keyed by request method. The last type is for requests that offer tools."""
+"""Response types, keyed by the method of the request to the client. The last type is for requests
+that offer tools."""
 
 
 def is_stateless(context: Context) -> bool:
-    """Return whether the client uses a protocol version in which only clients send requests."""
+    """Return whether in the client's protocol version only clients send requests."""
     return context.protocol_version >= STATELESS_SINCE
 
 
 def client_identity(context: Context) -> Hashable:
-    """Return a key of the client: its session, or else its connection, or else its request."""
+    """Return a key that identifies the client.
+
+    Over HTTP it is the session, or a new key for a request without a session. Otherwise it is the
+    connection.
+    """
     headers = getattr(context.request, "headers", None)
     if headers is None:
         return id(context.lifespan_context)
@@ -70,18 +75,18 @@ def client_identity(context: Context) -> Hashable:
 
 @contextmanager
 def raise_as_mcp_error(subject: JsonObject, context: Context) -> Iterator[None]:
-    """Convert gateway errors of the block to MCP errors.
+    """Convert gateway errors that the block raises to MCP errors.
 
     Args:
-        subject: Data of the error, such as the requested URI.
-        context: The request.
+        subject: Data to add to the error, such as the requested URI.
+        context: Context of the client's request.
     """
     try:
         yield
     except CallerError as error:
         if error.needed and is_stateless(context):
             raise missing_capability(str(error), error.needed) from error
-        # Clients of the SDK interpret INVALID_REQUEST as a lost session.
+        # Clients that use the SDK interpret INVALID_REQUEST as a lost session.
         raise MCPError(types.INVALID_PARAMS, str(error)) from error
     except GatewayError as error:
         is_clients_fault = isinstance(error, InvalidRequestError | LimitExceededError)
@@ -91,7 +96,7 @@ def raise_as_mcp_error(subject: JsonObject, context: Context) -> Iterator[None]:
 
 
 def seconds_to_wait(error: GatewayError) -> int | None:
-    """Return the whole seconds until a retry, or None if no rate limit was reached."""
+    """Return the whole seconds until a retry. None if *error* was not caused by a limit."""
     return ceil(error.retry_after_s) if isinstance(error, LimitExceededError) else None
 
 
@@ -103,19 +108,20 @@ def missing_capability(message: str, needed: JsonObject) -> MCPError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskClient:
-    """Asks the client of the current call to approve it.
+    """Asks the client of the current call whether a tool may be called.
 
     Args:
         options: Which calls need approval, and the timeout.
-        shows_tools: True if the client sees the tool with its hints. It then asks its own user,
-            and is asked only if a policy requires approval, which hints do not show.
+        shows_tools: True if the client sees the tool itself with its hints. Such a client asks its
+            own user. The gateway asks it only if a policy requires approval, because hints do not
+            show policies.
     """
 
     options: Options
     shows_tools: bool
 
     def asks(self, approval: Approval) -> bool:
-        """Return whether the client is asked to approve this call.
+        """Return whether the client must be asked to approve this call.
 
         If `ChatOptions.confirm` is ``destructive``, only tools that declare themselves destructive
         need approval. Most tools declare nothing, and the call tool itself is declared as possibly
@@ -126,11 +132,13 @@ class AskClient:
         return self.options.chat.confirm != "destructive" or bool(approval.entity.hints.destructive)
 
     async def __call__(self, approval: Approval) -> bool:
-        """Ask the client to approve the call, with its complete arguments.
+        """Ask the client to approve the call, and return whether it does.
+
+        The request contains the complete arguments of the call.
 
         Raises:
             CallerError: If the client cannot be asked.
-            TimeoutError: If it does not answer in time.
+            TimeoutError: If the client does not answer in time.
         """
         arguments = json.dumps(approval.arguments, ensure_ascii=False)
         message = visible(f"May the model call {approval.entity.id} with {arguments}?")
@@ -156,10 +164,10 @@ def can_ask_client() -> bool:
 
 
 class _SessionClient:
-    """A client with a session, which answers requests (see `CallingClient`).
+    """A client that answers requests during its call (see `CallingClient`).
 
     Args:
-        context: Its current call.
+        context: Context of the client's current call.
     """
 
     def __init__(self, context: Context) -> None:
@@ -169,13 +177,13 @@ class _SessionClient:
 
     @property
     def capabilities(self) -> JsonObject:
-        """Return the declared capabilities."""
+        """Return the capabilities that the client declared."""
         declared = self.context.session.client_capabilities or types.ClientCapabilities()
         return declared.model_dump(by_alias=True, mode="json", exclude_none=True)
 
     @property
     def listens(self) -> bool:
-        """True if the client wants progress notifications."""
+        """True if the client requested progress notifications for its call."""
         return "progress_token" in (self.context.meta or {})
 
     async def ask(self, requests: Mapping[str, types.InputRequest]) -> types.InputResponses:
@@ -183,12 +191,15 @@ class _SessionClient:
         return await self._on_own_loop(lambda: self._send_all(requests))
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Send a progress notification."""
+        """Send a progress notification to the client."""
         session = self.context.session
         await self._on_own_loop(lambda: session.report_progress(progress, total, message))
 
     async def _on_own_loop(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Await *work* on the client's loop. Cancelling the wait cancels the work."""
+        """Run *work* on the client's event loop and return its result.
+
+        Cancelling this method cancels the work.
+        """
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), self._loop))
 
     async def _send_all(self, requests: Mapping[str, types.InputRequest]) -> types.InputResponses:
@@ -213,7 +224,7 @@ class _SessionClient:
 
 @dataclass(slots=True, eq=False)
 class _InputRound:
-    """Requests sent to the client together, and their responses."""
+    """Requests sent to the client together in one response, and the client's responses."""
 
     requests: dict[str, types.InputRequest]
     responses: asyncio.Future[types.InputResponses]
@@ -227,22 +238,22 @@ class _InputRound:
 
 
 class _DetachedClient(_SessionClient):
-    """A client without a session, whose call continues while the client is disconnected."""
+    """A client without a session. Its call continues while the client is disconnected."""
 
     task: asyncio.Task[Any]
-    """The running call."""
+    """Task that runs the call."""
     round: _InputRound | None = None
-    """The latest round sent to the client."""
+    """Latest round of requests sent to the client. None before the first round."""
 
     def __init__(self, context: Context, params: Params) -> None:
         super().__init__(context)
         self.request = _request_text(params)
-        """The request without its responses to rounds."""
+        """JSON of the client's request, without its responses to earlier rounds."""
         self._caller = caller_of(context)
         self.rounds: asyncio.Queue[_InputRound] = asyncio.Queue()
 
     def is_repeated_by(self, context: Context, params: Params) -> bool:
-        """Return whether the same caller sends the same request again."""
+        """Return whether *params* is the same request, sent again by the same caller."""
         return self._caller == caller_of(context) and self.request == _request_text(params)
 
     async def _send_all(self, requests: Mapping[str, types.InputRequest]) -> types.InputResponses:
@@ -255,7 +266,7 @@ class PendingCalls:
     """Calls of one server that wait for input from their clients.
 
     Args:
-        max_pending: Maximum number of waiting calls.
+        max_pending: Maximum number of waiting calls. Further calls that need input fail.
     """
 
     def __init__(self, *, max_pending: int = MAX_PENDING) -> None:
@@ -265,7 +276,11 @@ class PendingCalls:
     async def run(
         self, context: Context, params: Params, work: Callable[[], Awaitable[T]]
     ) -> T | types.InputRequiredResult:
-        """Run *work* on behalf of the client, or continue its waiting call.
+        """Run *work* as a call of the client.
+
+        If the request has a call token, continue its waiting call.
+
+        Return the result of the work, or a result that asks the client for input.
 
         Raises:
             MCPError: If the client's token does not belong to a waiting call.
@@ -297,12 +312,12 @@ class PendingCalls:
         current, responses = client.round, params.input_responses or {}
         if not current.is_complete(responses):
             return self._require_input(client, current)
-        with suppress(asyncio.InvalidStateError):  # the time limit has just passed
+        with suppress(asyncio.InvalidStateError):  # the call has just reached its time limit
             current.responses.set_result({key: responses[key] for key in current.requests})
         return await self._wait(client)
 
     async def _wait(self, client: _DetachedClient) -> Any:
-        """Wait until the call ends or needs input."""
+        """Wait until the call ends or needs input. Return its result, or the request for input."""
         next_round = asyncio.ensure_future(client.rounds.get())
         try:
             await asyncio.wait({client.task, next_round}, return_when=asyncio.FIRST_COMPLETED)
@@ -327,7 +342,7 @@ class PendingCalls:
         return types.InputRequiredResult(input_requests=input_round.requests, request_state=token)
 
     def _forget(self, token: str, task: asyncio.Task[Any]) -> None:
-        """Remove a call that ended, even if its client never returns for the result."""
+        """Remove a waiting call that ended, even if its client never returns for the result."""
         self._clients.pop(token, None)
         if not task.cancelled():
             task.exception()

@@ -1,10 +1,10 @@
-"""Limits on connections, incomplete requests, and MCP sessions per caller.
+"""Limits on connections, on the time to send a request, and on MCP sessions per caller.
 
 uvicorn limits only complete requests. An incomplete request would occupy its connection forever.
 
 Clients of protocol versions before 2026-07-28 start sessions and need not end them. If a caller
-exceeds its share, its least recently used session ends. Sessions with a running request end only
-if all of the caller's sessions have one.
+exceeds its share, the gateway ends the session that the caller has not used for the longest time.
+Sessions with a running request end only if all sessions of the caller have one.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 class ConnectionLimits:
-    """Connection limits of one server, and its connections that wait for a request.
+    """Connection limits of one server, and the server's connections that wait for a request.
 
     Args:
-        max_connections: Maximum number of connections. Another connection closes the one that
+        max_connections: Maximum number of connections. Another connection closes the one that has
             waited longest for a request. If none waits, the new connection is closed.
         request_timeout_s: Maximum time to receive a complete request, in seconds.
     """
@@ -37,12 +37,15 @@ class ConnectionLimits:
         return _Connection(self, **options)
 
     def make_room(self, new: H11Protocol) -> None:
-        """Abort a connection if there are too many."""
+        """Close a connection if the connection *new* exceeds the maximum."""
         if len(new.connections) > self._max_connections:
             self._abort(next(iter(self._waiting), new))
 
     def note_request(self, connection: H11Protocol) -> None:
-        """Start the timer of *connection*, unless it is answering a complete request."""
+        """Start the timer for the next request of *connection*.
+
+        Stop the timer instead while the connection answers a complete request.
+        """
         cycle = connection.cycle
         if cycle is not None and not (cycle.response_complete or cycle.more_body):
             self.forget(connection)
@@ -52,7 +55,7 @@ class ConnectionLimits:
             )
 
     def forget(self, connection: H11Protocol) -> None:
-        """Stop the timer of *connection*."""
+        """Stop the request timer of *connection*."""
         if timer := self._waiting.pop(connection, None):
             timer.cancel()
 
@@ -88,7 +91,9 @@ _FIRST_ERROR = 400
 
 
 class SessionShares:
-    """Middleware that ends a session if its caller has more than half of all sessions.
+    """Middleware that lets one caller have at most half of all sessions.
+
+    If a caller starts another session, its least recently used session ends.
 
     Args:
         app: The MCP application.
@@ -100,11 +105,12 @@ class SessionShares:
         self._max_sessions = max_sessions
         self._max_own = max(max_sessions // 2, 1)
         self.running_requests: dict[tuple[str, str], int] = {}
-        """Number of running requests, keyed by caller and session, least recently used first.
-        Sessions that ended by themselves stay until their turn comes."""
+        """Number of running requests of each session, keyed by caller and session id. The least
+        recently used session comes first. The gateway is not told of sessions that the SDK ended,
+        so these stay until they are the first."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward a request, and count it for its session."""
+        """Forward a request, and count it as a running request of its session."""
         caller = getattr(scope.get("user"), "username", "")
         session = Headers(raw=scope.get("headers", [])).get(MCP_SESSION_ID_HEADER, "")
 
@@ -139,7 +145,8 @@ class SessionShares:
             header = (MCP_SESSION_ID_HEADER.encode(), ended.encode())
             await self._app({**scope, "method": "DELETE", "headers": [header]}, _no_body, ignore)
         if len(self.running_requests) > self._max_sessions:
-            # The SDK limits the number of sessions, so one of these has already ended.
+            # The SDK limits the number of sessions, so one of the recorded sessions has already
+            # ended.
             over = next(
                 (session for session, requests in self.running_requests.items() if not requests),
                 None,

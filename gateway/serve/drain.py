@@ -6,7 +6,7 @@
    because they may contain input for that call. Running calls end within a time limit.
 3. Streams end, and then all connections.
 
-Probes need no token, and their responses contain only states and counts.
+The probes need no token, and their responses contain only states and counts.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Drain:
 
     Args:
         app: The complete application.
-        delay_s: Time after `begin` in which requests are still answered, in seconds.
-        timeout_s: Maximum time after the delay for running calls, in seconds.
-        always: Paths that are answered until the end.
+        delay_s: Time after `begin` in which new requests are still answered, in seconds.
+        timeout_s: Maximum time that running calls have after the delay, in seconds.
+        always: Paths that are answered during the whole shutdown.
         clock: Monotonic clock in seconds.
     """
 
@@ -61,13 +61,16 @@ class Drain:
         self._clock = clock
         self._refuses_at: float | None = None
         self._calls = Counter[str]()
-        """Number of running calls, keyed by session. Calls without a session have the key
-        ``""``."""
+        """Number of running calls, keyed by session id. The key ``""`` is for calls without a
+        session."""
         self.ending = asyncio.Event()
-        """Event that ends all streams."""
+        """Event that tells all open streams to end."""
 
     def begin(self, *, delayed: bool = True) -> None:
-        """Start the shutdown, without the delay unless *delayed*. Further calls have no effect."""
+        """Start the shutdown. If *delayed* is False, new requests are refused at once.
+
+        A second call has no effect.
+        """
         if self._refuses_at is None:
             self._refuses_at = self._clock() + (self._delay_s if delayed else 0)
 
@@ -120,7 +123,10 @@ class Drain:
 
 
 class _Exchange:
-    """A request and its response, counted as a running call unless it is a long stream."""
+    """A request and its response.
+
+    It counts as a running call unless its response is a long stream.
+    """
 
     def __init__(self, drain: Drain, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
@@ -131,7 +137,7 @@ class _Exchange:
         self._is_get = scope["method"] == "GET"
         self._counts = headers.get("mcp-method") != LISTEN
         self._is_open = False
-        """True while a stream of the gateway has started and not ended."""
+        """True while the response is a stream that has started and not ended."""
 
     def __enter__(self) -> None:
         if self._counts:
@@ -146,7 +152,7 @@ class _Exchange:
             self._drain.count(self.session, -1)
 
     async def receive(self) -> Message:
-        """Return the next message. At shutdown, streams receive a disconnect."""
+        """Return the next message from the client. At shutdown, streams receive a disconnect."""
         if not self._is_get:
             return await self._receive()
         message = asyncio.ensure_future(self._receive())
@@ -159,7 +165,7 @@ class _Exchange:
             ending.cancel()
 
     async def send(self, message: Message) -> None:
-        """Send a message of the response."""
+        """Send a message of the response. During shutdown, the response closes its connection."""
         if message["type"] == "http.response.start":
             headers = MutableHeaders(raw=[*message.get("headers", ())])
             if self._is_get and headers.get("content-type", "").startswith(_EVENTS):
@@ -185,7 +191,7 @@ _STORE_FAILURES: frozenset[Code] = frozenset({"catalog_unavailable", "store_unav
 
 
 class Liveness(BaseModel):
-    """Body of ``/livez``."""
+    """Response body of ``/livez``."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -193,22 +199,25 @@ class Liveness(BaseModel):
 
 
 class Readiness(BaseModel):
-    """Body of ``/readyz``. The status is 200 for ``ready`` and ``partial``, else 503."""
+    """Response body of ``/readyz``.
+
+    The HTTP status is 200 for ``ready`` and ``partial``, else 503.
+    """
 
     model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
     status: Literal["ready", "partial", "starting", "draining"]
-    """``partial`` means that servers are missing, or that vectors are still being computed."""
+    """``partial`` means that some upstream servers could not be listed, or that vectors are still
+    being computed."""
     failed_servers: int = 0
-    """Number of servers that could not be listed."""
+    """Number of upstream servers that could not be listed."""
     degraded: bool = False
     """True if a store failed. The replica stays ready, because searches still work and the other
-    replicas
-    use the same store."""
+    replicas use the same store."""
 
 
 def probe_routes(gateway: Gateway) -> list[Route]:
-    """Return the routes of both probes."""
+    """Return the routes of ``/livez`` and ``/readyz``."""
 
     async def live(_request: Request) -> Response:
         return ApiResponse(Liveness())
@@ -226,7 +235,7 @@ def readiness_response(readiness: Readiness) -> Response:
 
 
 async def _readiness(gateway: Gateway) -> Readiness:
-    # Starts the first build in the background.
+    # Starts the first index build in the background, unless it has started.
     report = await gateway.report(wait=False)
     if not gateway.index_builds:
         return Readiness(status="starting")

@@ -1,7 +1,7 @@
 """OpenTelemetry exporters of this process, configured by the SDK's environment variables.
 
-Only `gateway serve` sets the telemetry providers, because it owns its process. As a library, the
-gateway leaves them to its host.
+Only `gateway serve` sets the telemetry providers, because it owns its process. A host application
+that uses the gateway as a library sets them itself.
 """
 
 from __future__ import annotations
@@ -26,31 +26,35 @@ _CONSOLE = {
     exporter: {"out": sys.stderr}
     for exporter in (ConsoleSpanExporter, ConsoleMetricExporter, ConsoleLogRecordExporter)
 }
-"""Console exporters write to standard error. Standard output may be the MCP connection."""
+"""Arguments that let console exporters write to standard error. Standard output may be the MCP
+connection."""
 _REMEDY = 'pip install "tool-gateway[metrics]" for OTLP over HTTP and for Prometheus'
 
 
 class _Configurator(_OTelSDKConfigurator):
-    """The SDK's configurator, which reads all of its variables and must be subclassed."""
+    """The SDK's configurator, which reads all of its environment variables.
+
+    The SDK requires a subclass.
+    """
 
 
 def start_exporters(
     *, with_page: bool, processor: SpanProcessor | None = None
 ) -> MetricsPage | None:
-    """Set the telemetry providers, if the variables request an export or *with_page* is set.
+    """Set the telemetry providers if an environment variable or *with_page* requires them.
 
-    Providers that an agent around the process has set are kept.
+    Providers that an instrumentation agent has already set are kept.
 
     Args:
         with_page: True to serve metrics to Prometheus on a page.
         processor: Additional receiver of spans, such as `gateway.serve.console.spans.SpanRing`.
-            Ignored if the agent's provider accepts none.
+            Ignored if the agent's provider accepts no processors.
 
     Returns:
-        The metrics page, or None.
+        The metrics page, or None without *with_page*.
 
     Raises:
-        ConfigError: If an exporter is not installed, or a variable is invalid.
+        ConfigError: If an exporter is not installed, or an environment variable is invalid.
     """
     try:
         if complete_telemetry() or with_page:
@@ -71,7 +75,7 @@ def _set_providers() -> None:
 def _add_processor(processor: SpanProcessor) -> None:
     provider = trace.get_tracer_provider()
     if isinstance(provider, trace.ProxyTracerProvider):
-        # No provider has been set yet.
+        # The environment variables requested no export, so no tracer provider has been set yet.
         provider = TracerProvider()
         trace.set_tracer_provider(provider)
     if add := getattr(provider, "add_span_processor", None):
@@ -92,7 +96,7 @@ def _prometheus_page() -> MetricsPage:
 
 
 def stop_exporters() -> None:
-    """Export the remaining data, within some seconds, before a signal ends the process.
+    """Export the remaining telemetry, within some seconds, before a signal ends the process.
 
     If a process ends normally, the SDK exports by itself.
     """
@@ -100,7 +104,7 @@ def stop_exporters() -> None:
     sdk = [
         provider for provider in providers if isinstance(provider, TracerProvider | MeterProvider)
     ]
-    # Threads, because executors accept no work while the interpreter shuts down.
+    # Uses threads, because executors accept no work while the interpreter shuts down.
     threads = [Thread(target=provider.shutdown, daemon=True) for provider in sdk]
     for thread in threads:
         thread.start()

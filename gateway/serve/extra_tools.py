@@ -1,8 +1,8 @@
 """Optional meta-tools of the server: discover and provision.
 
 * ``discover`` describes the catalog. ``provision`` plans the installation of a server for a missing
-  capability. With ``install`` it may also install the server, if all policy checks pass, because
-  there is no person to ask.
+  capability. With ``install`` it may also install the server, but only if all policy checks pass,
+  because nobody is asked for consent.
 * Models cannot set a server's inputs, because they could name any secret of the environment.
 * The list of tools stays fixed. Tools of a new server are found by search.
 """
@@ -38,10 +38,10 @@ def extra_tools(
 
     Args:
         gateway: The gateway of the catalog.
-        names: Requested tools.
+        names: Names of the requested tools.
         provisioner: A `Provisioner`, required for all tools but ``discover``. Its ``consent``
             decides which servers may be installed.
-        install_scope: Scope required to install servers. Empty allows all callers.
+        install_scope: Scope that a caller needs to install servers. Empty permits all callers.
 
     Raises:
         ConfigError: If a tool needs a provisioner and none is given.
@@ -114,7 +114,16 @@ def _provision_tool(provisioner: Any, *, installs: bool, scope: str) -> ExtraToo
 def _extra_tool(
     name: str, for_caller: Callable[[Caller], Function], annotations: types.ToolAnnotations
 ) -> ExtraTool:
-    """Return a tool that checks arguments, and answers errors to the model."""
+    """Return an additional tool of the server.
+
+    It checks the arguments of a call, and returns errors to the model as its result.
+
+    Args:
+        name: Name of the tool.
+        for_caller: Returns the function to run for a caller. The function's signature and docstring
+            become the tool's definition.
+        annotations: Hints of the tool.
+    """
     described = describe_function(for_caller(ANYONE), name=name, description=None, hints=Hints())
 
     async def run(arguments: JsonObject, caller: Caller) -> types.CallToolResult:

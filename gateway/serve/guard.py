@@ -1,7 +1,7 @@
 """Guard in front of every route of the HTTP server: checks of Host, Origin and token.
 
-The checks prevent web pages from reaching the server through a name that resolves to this machine
-(DNS rebinding; CVE-2025-66416).
+The checks prevent web pages from reaching the server through a host name that resolves to this
+machine (DNS rebinding; CVE-2025-66416).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from gateway.servers.user_sign_ins import PATH as SIGN_IN
 from gateway.types import ANYONE
 
 CONSOLE = "/console"
-"""Path of the console, whose pages have their own sign-in (`gateway.serve.console.access`)."""
+"""Path of the console. Its pages have their own sign-in (`gateway.serve.console.access`)."""
 ACCOUNT = "/account"
-"""Path of the sign-in at identity providers (`gateway.serve.account`)."""
+"""Path of the pages for sign-in at identity providers (`gateway.serve.account`)."""
 _AUTHORITY = re.compile(
     r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?", re.IGNORECASE | re.ASCII
 )
@@ -42,7 +42,8 @@ _HTTP_ERRORS: Mapping[int, tuple[str, str]] = {
 }
 _SAFE = frozenset({"GET", "HEAD"})
 LISTEN = "subscriptions/listen"
-"""Method whose response is a stream, in protocol versions since 2026-07-28. A header names it."""
+"""MCP method whose response is a stream, in protocol versions since 2026-07-28. A request header
+names the method."""
 
 
 def guarded(
@@ -52,7 +53,7 @@ def guarded(
     has_console: bool = False,
     authenticator: Authenticator | None = None,
 ) -> Guard:
-    """Return *app* behind the guard, with problem responses for unknown paths and methods."""
+    """Return *app* behind the guard. Unknown paths and methods return problem documents."""
     app.router.redirect_slashes = False
     for status in _HTTP_ERRORS:
         app.add_exception_handler(status, _http_error)
@@ -60,7 +61,7 @@ def guarded(
 
 
 async def _http_error(_request: Request, error: Exception) -> Response:
-    # Starlette raises only these two statuses.
+    # Starlette itself raises only 404 and 405.
     status = getattr(error, "status_code", 404)
     headers = getattr(error, "headers", None)
     return problem(RefusedError(status, *_HTTP_ERRORS[status], headers=headers))
@@ -70,10 +71,11 @@ class Guard:
     """ASGI application that rejects a foreign Host or Origin, and then a missing token.
 
     * `PROBES` are answered for every Host, because they reveal nothing.
-    * Host: one of the server's own names, with any port, because another port may be mapped to it.
-    * Origin: an origin in `HttpOptions.origins`, or the server's own origin on loopback, with the
-      same
-      port.
+    * Host: must be one of the server's own names, with any port, because another port may be mapped
+      to the server's port.
+    * Origin: must be an origin in `HttpOptions.origins`, or the server's own origin on loopback,
+      with
+      the same port.
     * Token: required except for `LIVENESS`, the console, the pages below `SIGN_IN` (which ask for
       the
       token themselves), the pages below `ACCOUNT`, and the metadata of the protected resource (RFC
@@ -108,7 +110,7 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request, and forward it to the application."""
         answer: ASGIApp = self._admitted_app
-        # Lifespan events come from the server itself.
+        # Lifespan events come from the HTTP server itself, so they have no headers to check.
         if scope["type"] != "lifespan":
             try:
                 answer = await self._admit(scope)
@@ -118,7 +120,9 @@ class Guard:
             await answer(scope, receive, send)
 
     async def _admit(self, scope: Scope) -> ASGIApp:
-        """Check the request of *scope*, note its caller there, and return the application to use.
+        """Check the request of *scope*, and set its caller in *scope*.
+
+        Return the application that answers the request.
 
         Raises:
             RefusedError: If the request is rejected.
@@ -172,7 +176,7 @@ def _is_stream(method: str, headers: Headers) -> bool:
 
 
 def _end_after(app: ASGIApp, seconds: float) -> ASGIApp:
-    """Return *app* with responses that end after *seconds*, even if they are incomplete."""
+    """Return *app*, wrapped to end its responses after *seconds*, even incomplete ones."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         is_open = False
@@ -196,7 +200,10 @@ def _with_brackets(name: str) -> str:
 
 
 def _split_authority(text: str) -> tuple[str, int | None]:
-    """Return the lower-case host and the port of ``host[:port]``. An invalid text has no host."""
+    """Return the host in lower case and the port of ``host[:port]``.
+
+    The host of an invalid text is empty.
+    """
     match = _AUTHORITY.fullmatch(text)
     if not match:
         return "", None

@@ -4,9 +4,9 @@
   identical to the byte until the catalog changes, because clients put them at the start of prompts.
 * ``all`` exposes every tool of the catalog under its exposed name, in pages.
 
-Both modes also list and read the resources and prompts of all servers. If a server asks for input
-during a call, the client of that call is asked. Lists contain no suspicious entities, and only
-entities that the caller of the request's access token may see.
+Both modes also list and read the resources and prompts of all servers. If an upstream server asks
+for input during a call, the client of that call is asked. Lists contain no suspicious entities, and
+only entities that the caller of the request may see.
 
 The SDK supports all protocol versions: sessions for clients that start with a handshake, and
 stateless requests since 2026-07-28. It also continues the client's trace. Lone surrogates, which
@@ -59,11 +59,11 @@ from gateway.types import ANYONE, Caller, Entity, JsonObject, SearchResult
 from gateway.types.caller import ACTOR
 
 Item = SessionMessage | Exception
-"""Item read from standard input: a message, or the error of an invalid message."""
+"""Item read from standard input: a message, or the error that an invalid message caused."""
 CallResult = dict[str, Any]
 """Result of ``tools/call`` as JSON. The SDK validates it for the client's protocol version."""
 Expose = Literal["meta", "all"]
-"""Exposed tools: the two meta-tools, or the whole catalog."""
+"""Tools that clients see: the two meta-tools, or the whole catalog."""
 
 LIST_TTL_MS = 300_000
 """Time for which clients may cache a list, in milliseconds."""
@@ -80,11 +80,12 @@ _CHANGES = NotificationOptions(tools_changed=True, prompts_changed=True, resourc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtraTool:
-    """Additional tool of the server, listed after the meta-tools."""
+    """Additional tool of the server, which is listed after the meta-tools."""
 
     tool: types.Tool
     run: Callable[[JsonObject, Caller], Awaitable[types.CallToolResult]]
-    """Function with the raw arguments and the caller. It checks the arguments itself."""
+    """Function that runs a call, with the raw arguments and the caller. It checks the arguments
+    itself."""
 
 
 def mcp_server(
@@ -94,12 +95,14 @@ def mcp_server(
     extras: Sequence[ExtraTool] = (),
     caller: Caller = ANYONE,
 ) -> GatewayServer:
-    """Return the MCP server of *gateway*, for a transport to serve. The caller closes the gateway.
+    """Return an MCP server that serves *gateway*. A transport, such as `serve_stdio`, runs it.
+
+    The code that calls this function closes the gateway.
 
     Args:
         gateway: The gateway to serve. Upstream servers are told from now on that callers can be
             asked for input, so create the server before the gateway is used.
-        expose: Exposed tools, ``meta`` or ``all``.
+        expose: Tools that clients see, ``meta`` or ``all``.
         extras: Additional tools for ``meta``. Their names must differ from the meta-tools.
         caller: Caller of requests without an access token, such as over standard input.
     """
@@ -129,10 +132,11 @@ def mcp_server(
         on_unsubscribe_resource=changes.unsubscribe,
         on_subscriptions_listen=changes.listen,
     )
-    # The constructor accepts only models for this handler.
+    # The constructor accepts only handlers that return models.
     server.add_request_handler("tools/call", types.CallToolRequestParams, tools.call_tool)
     skills.offer(server)
-    # Inserted before the SDK's middleware, whose span would otherwise last as long as the session.
+    # Inserted before the SDK's own middleware, which creates a span. That span would otherwise last
+    # as long as the session.
     server.middleware[:0] = [changes.notify_session, _clean_answer]
     server.end_streams = changes.end_streams
     return server
@@ -150,17 +154,17 @@ def _instructions(expose: Expose, options: DiscoveryOptions) -> str:
 async def serve_stdio(server: Server) -> None:
     """Serve one client over standard input and output until it disconnects.
 
-    Nothing else may write to standard output meanwhile.
+    Meanwhile, nothing else may write to standard output.
     """
     with quiet_libraries(""):
         async with stdio_server() as (read, write), read:
-            # The SDK only iterates over the input and closes it.
+            # The SDK only iterates over this stream and closes it.
             repaired: Any = repair(read)
             await server.run(repaired, write, server.create_initialization_options())
 
 
 async def repair(items: AsyncIterator[Item]) -> AsyncIterator[Item]:
-    """Yield *items*, with lone surrogates removed from messages that were rejected for them.
+    """Yield *items*. If a message was invalid because of lone surrogates, yield it without them.
 
     JSON can encode a lone surrogate with one escape. The SDK would drop such a request without an
     answer.
@@ -179,7 +183,7 @@ def _without_surrogates(refused: ValidationError) -> Item:
 
 
 async def _clean_answer(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Remove invisible characters from answers, because they may end a session. A middleware."""
+    """Middleware that removes invisible characters from answers, because they may end a session."""
     try:
         return visible_json(await call_next(ctx))
     except MCPError as error:
@@ -188,7 +192,7 @@ async def _clean_answer(ctx: Context, call_next: CallNext) -> HandlerResult:
 
 
 class GatewayServer(Server[object]):
-    """MCP server that declares that its lists change, for all transports."""
+    """MCP server that tells its clients, over every transport, that its lists may change."""
 
     end_streams: Callable[[], None]
     """Function that ends all streams of ``subscriptions/listen``."""
@@ -210,19 +214,18 @@ class _ToolHandlers:
     caller: Caller
 
     def __post_init__(self) -> None:
-        """Create the caches, empty."""
         extras = self.extras if self.expose == "meta" else ()
         self._extras = {extra.tool.name: extra for extra in extras}
         self._approve = AskClient(options=self.gateway.options, shows_tools=self.expose == "all")
         self._lists = ToolListBuilder(self.gateway)
         self._listed_schemas: dict[tuple[Hashable, str], Mapping[str, object]] = {}
-        """Input schemas of sent tools, keyed by audience (what the caller may see) and tool
-        name."""
+        """Input schemas of the tools that were sent to clients, keyed by audience and tool name.
+        Callers with the same audience may see the same entities."""
 
     def listed_schema(self, name: str) -> Mapping[str, object] | None:
-        """Return the schema of a tool that was sent to the caller of this request.
+        """Return the schema of a tool that this request's caller was sent. None if it was not.
 
-        The SDK checks headers against it before it forwards the request.
+        The SDK checks headers of a request against this schema before it forwards the request.
         """
         access = get_access_token()
         caller = self.caller if access is None else caller_of_token(access)
@@ -250,7 +253,8 @@ class _ToolHandlers:
         caller = caller_of(context)
         names, searchable = MetaNames(search="", call=""), None
         if self.expose == "meta":
-            # A server does not see the conversation, so a program may use all tools that it names.
+            # In a program that the model writes, all tools that it names may be called, because a
+            # server does not see which tools were found in the conversation.
             searchable = await self._lists.searchable(caller)
             names = self._lists.names(searchable)
         arguments = params.arguments or {}
@@ -262,7 +266,8 @@ class _ToolHandlers:
 
         async def work() -> CallResult:
             tools = ToolList(names=names, mode="stable", caller=caller, searchable=searchable)
-            # If the client cannot be asked, its program waits until somebody else decides.
+            # If the client cannot be asked for approval, its program waits until somebody else
+            # decides.
             waits = call.name in names.added and not can_ask_client()
             answer = await handle_call(
                 self.gateway, tools, call, approve=None if waits else self._approve
@@ -275,7 +280,9 @@ class _ToolHandlers:
         return await self.calls.run(context, params, work)
 
     async def _list_meta_tools(self, caller: Caller) -> tuple[MetaNames, tuple[types.Tool, ...]]:
-        """Return the meta-tools and their names, for the catalog that *caller* sees now."""
+        """Return the names and definitions of the meta-tools, for the catalog that *caller*
+        sees.
+        """
         searchable = await self._lists.searchable(caller)
         names = self._lists.names(searchable)
         tools = meta_tools(names, searchable.digest, stable=True)
@@ -284,7 +291,10 @@ class _ToolHandlers:
 
 
 def _meta_tool(names: MetaNames, tool: FunctionTool) -> types.Tool:
-    """Convert a meta-tool to an MCP tool. All are read-only, except those that call tools."""
+    """Convert a meta-tool to an MCP tool.
+
+    Meta-tools that call tools are not marked as read-only.
+    """
     function: Any = tool["function"]
     added = names.added.get(function["name"])
     is_call = not added.read_only if added else function["name"] == names.call
@@ -299,7 +309,7 @@ def _meta_tool(names: MetaNames, tool: FunctionTool) -> types.Tool:
 
 
 def _tool(entity: Entity) -> types.Tool:
-    """Convert *entity* to an MCP tool. Its description stays marked as its server's claim."""
+    """Convert *entity* to an MCP tool. Its description stays marked as a claim of its server."""
     definition, hints = entity.definition, entity.hints
     output = definition.output_schema
     return types.Tool(
@@ -307,7 +317,7 @@ def _tool(entity: Entity) -> types.Tool:
         title=definition.title or None,
         description=description_of(entity),
         input_schema=visible_json({"type": "object", **definition.input_schema}),
-        # Only object schemas exist in every version of the protocol.
+        # Output schemas that are not objects do not exist in every version of the protocol.
         output_schema=visible_json(dict(output))
         if output and output.get("type") == "object"
         else None,
@@ -321,13 +331,13 @@ def _tool(entity: Entity) -> types.Tool:
 
 
 def _call_result(answer: ToolAnswer, server: str) -> CallResult:
-    """Convert *answer* to a result: content blocks of a tool, or the result of a search.
+    """Convert *answer* to an MCP result: the content blocks of a tool, or the result of a search.
 
-    A search result contains a text for the model and an object for programs.
+    The result of a search contains a text for the model and an object for programs.
 
     Args:
         answer: The answer of a meta-tool or tool.
-        server: Server of the URIs in the content. Empty if there is none.
+        server: Server that the URIs in the content belong to. Empty leaves URIs unchanged.
     """
     result: CallResult = {"isError": answer.failed, "resultType": "complete"}
     if answer.retry_after_s is not None:
@@ -347,7 +357,7 @@ def _call_result(answer: ToolAnswer, server: str) -> CallResult:
 
 
 def _search_object(result: SearchResult) -> dict[str, object]:
-    """Return a search result for programs: names, ids and confidences, in the displayed order."""
+    """Return the result of a search for programs, with its tools in the displayed order."""
     tools = [
         {
             "kind": kind,

@@ -1,4 +1,4 @@
-"""HTTP applications of plugins, as routes of the server."""
+"""Routes of the HTTP server for applications that plugins register."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def plugin_routes(gateway: Gateway) -> list[Mount]:
     The guard (`gateway.serve.guard`) checks every request first and identifies the caller.
 
     Raises:
-        ConfigError: If two plugins use the same name.
+        ConfigError: If two plugins register applications with the same name.
     """
     apps = gateway.plugins.tables("register_routes", gateway=gateway)
     return [

@@ -1,6 +1,6 @@
 """MCP handlers of resources, prompts and completions of all servers.
 
-URIs in responses are rewritten to addresses of this server, so that clients can read them.
+URIs in responses are rewritten to addresses of this server, so that clients can read them here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PAGE_SIZE = 100
 
 
 def page(entities: Iterable[Entity], params: _Paging) -> tuple[Sequence[Entity], str | None]:
-    """Return the requested page, ordered by exposed name, and the cursor of the next page.
+    """Return one page of *entities*, ordered by exposed name, and the cursor of the next page.
 
     A cursor is the last name of the previous page. Changes of the catalog between two requests
     therefore neither repeat nor skip unchanged entities.
@@ -46,12 +46,12 @@ def page(entities: Iterable[Entity], params: _Paging) -> tuple[Sequence[Entity],
 
 
 class ResourceHandlers:
-    """Handlers of resources and prompts of one server.
+    """Handlers of the resources and prompts of one server.
 
     Args:
-        library: Resources and prompts of all servers.
+        library: Resources and prompts of all upstream servers.
         calls: Requests that wait for input from their clients.
-        changes: Receives the lists that clients were sent.
+        changes: Notifications to clients. It is told which lists clients were sent.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class ResourceHandlers:
     async def list_templates(
         self, context: Context, params: _Paging
     ) -> types.ListResourceTemplatesResult:
-        """Answer ``resources/templates/list``. Template expressions stay unchanged."""
+        """Answer ``resources/templates/list``. Expressions in the URI templates stay unchanged."""
         entities, cursor = await self._page("resource", context, params, templates=True)
         templates = [
             _to_model(types.ResourceTemplate, entity, uriTemplate=entity.exposed_name)
@@ -88,7 +88,7 @@ class ResourceHandlers:
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
-        """Answer ``resources/read``, with the address that the client requested."""
+        """Answer ``resources/read``. The contents have the address that the client requested."""
         caller = caller_of(context)
 
         async def work() -> types.ReadResourceResult:
@@ -125,7 +125,10 @@ class ResourceHandlers:
     async def complete(
         self, context: Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
-        """Answer ``completion/complete``, with an empty result if the server completes nothing."""
+        """Answer ``completion/complete``.
+
+        The result is empty if the upstream server does not complete.
+        """
         ref = params.ref
         kind: Kind = "prompt" if isinstance(ref, types.PromptReference) else "resource"
         name = ref.name if isinstance(ref, types.PromptReference) else ref.uri
@@ -174,7 +177,7 @@ def _to_model(model: type[M], entity: Entity, **own: object) -> M:
     try:
         return model.model_validate({**details, **fields})
     except ValidationError:
-        # The server's details may have any form.
+        # Details from the upstream server may have any form, so they are validated.
         return model.model_validate(fields)
 
 
@@ -184,9 +187,9 @@ def rewrite_contents(
     """Return the contents of a resource, with URIs rewritten to addresses of this server.
 
     Args:
-        contents: Contents from the resource's server.
-        owner: Server and URI of the resource.
-        address: Address of the resource at this server, for contents that have its URI.
+        contents: Contents that the upstream server returned.
+        owner: Upstream server of the resource, and the resource's URI there.
+        address: Address of the resource at this server, for contents that have that URI.
     """
     server, uri = owner
     return [
@@ -198,10 +201,11 @@ def rewrite_contents(
 
 
 def readable_block(block: JsonObject, server: str) -> dict[str, object]:
-    """Convert a content block of *server* to a block that every client can read.
+    """Convert a content block of the upstream *server* to a block that every client can read.
 
-    Its URI becomes an address of this server, if *server* has resources. Web URIs stay unchanged.
-    A block of an unknown type becomes its JSON text.
+    The block's URI becomes an address of this server. Web URIs stay unchanged, and so do all URIs
+    if
+    *server* is empty. A block of an unknown type becomes its JSON text.
     """
     if not is_well_formed(block):
         return {"type": "text", "text": json.dumps(block, ensure_ascii=False, default=str)}
@@ -219,10 +223,10 @@ def _message(message: JsonObject, server: str) -> JsonObject:
 
 
 def _validate(model: type[M], answer: JsonObject, server: str, method: str) -> M:
-    """Convert *answer* to its MCP model.
+    """Validate *answer* of an upstream server to the request *method*, and convert it to *model*.
 
     Raises:
-        UpstreamError: If *server* sent another form.
+        UpstreamError: If *server* sent an answer of another form.
     """
     try:
         return model.model_validate(answer)

@@ -1,4 +1,4 @@
-"""Pages where users sign in to upstream servers that are called with their credentials.
+"""Pages where users sign in to upstream servers that are called with the users' own credentials.
 
 The address of a page is not a secret and names no user. The user is the one that signed in at an
 identity provider (`gateway.serve.account`), or the owner of the token entered on the page, which is
@@ -67,11 +67,11 @@ _LEAVE = """<button name="action" value="leave">Sign out of this gateway</button
 def sign_in_routes(
     gateway: Gateway, authenticate: Authenticate, sessions: Sessions
 ) -> Sequence[Route]:
-    """Return the routes of the pages, for an application that already has the guard.
+    """Return the routes of the sign-in pages, for an application behind the guard.
 
     Args:
-        gateway: The gateway whose servers need sign-ins.
-        authenticate: Returns the user of a token.
+        gateway: The gateway whose upstream servers need sign-ins.
+        authenticate: Returns the caller of a bearer token.
         sessions: Sessions of browsers. If they have a launch token, the API needs no token, and
             there is only one user.
     """
@@ -90,12 +90,16 @@ class _Pages:
         self._sign_ins = gateway.user_sign_ins
         self._authenticate = authenticate
         self._sessions = sessions
-        # Without a key of the host, the callback must reach the same process.
+        # If the host configures no key, the authorization server's response must reach the same
+        # process.
         self._cookie = SealedCookie("gateway_sign_in", gateway.options, LIFE_S)
         self._is_secure = urlsplit(gateway.options.public_url).scheme == "https"
 
     async def form(self, request: Request) -> Response:
-        """Show the page. Without a session it asks for a token. It is the same for every server."""
+        """Show the sign-in page, which is the same for every server.
+
+        Without a session, the page asks for a token.
+        """
         server = escape(request.path_params["server"])
         if session := self._session(request):
             user = escape(session.caller.user or session.bearer.name)
@@ -116,10 +120,11 @@ class _Pages:
     async def _caller(
         self, session: ConsoleSession | None, fields: Mapping[str, Sequence[str]]
     ) -> Caller:
-        """Return the caller of the form's token, or else of the browser's *session*.
+        """Return the caller of the form's token, or else the caller of the browser's *session*.
 
         Raises:
-            RefusedError: If there is neither, or the form belongs to another session.
+            RefusedError: If there is neither a token nor a session, or the form belongs to another
+                session.
         """
         token = fields.get("token", [""])[0].strip()
         if token or session is None:
@@ -156,7 +161,7 @@ class _Pages:
         if caller is None:
             return message("This sign-in did not start in this browser.", 400)
         if "code" not in query:
-            return message(f"The sign-in to {server} was error_page.", 400)
+            return message(f"The sign-in to {server} was refused.", 400)
         try:
             await self._sign_ins.complete(
                 server,
@@ -180,5 +185,6 @@ class _Pages:
         is_own = own_server == server and secrets.compare_digest(
             own_state.encode(), state.encode("utf-8", "replace")
         )
-        # Access was checked at the start. The tokens are stored only for this user.
+        # The user's access was checked when the sign-in started. The tokens are stored only for
+        # this user.
         return Caller(user=user, tenant=tenant) if is_own and until >= time.time() else None

@@ -3,8 +3,8 @@
 * Before protocol version 2026-07-28, a client subscribes in its session and gets notifications on
   its stream. Since then it opens a stream for notifications, and names its resources there. Both
   use an event bus of the SDK.
-* The gateway subscribes once to each watched resource at its server, for all clients of an address.
-  The subscription ends when its last client ends.
+* The gateway subscribes once to each watched resource at the resource's server, for all clients.
+  This subscription ends when the last client stops watching.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from gateway.types import ANYONE, Caller, Entity, Kind
 from gateway.types.listing import WatchCallbacks
 
 MAX_WATCHED = 1000
-"""Maximum number of watched resources."""
+"""Maximum number of resources that the clients of one server can watch."""
 End = Callable[[], None]
 _Owner = tuple[str, str]
 _EVENTS: Mapping[Kind, ServerEvent] = {
@@ -48,7 +48,7 @@ _EVENTS: Mapping[Kind, ServerEvent] = {
 
 
 def listable(entities: Iterable[Entity]) -> tuple[Entity, ...]:
-    """Return the entities that lists may contain, without suspicious ones.
+    """Return the entities that lists may contain: all except suspicious ones.
 
     Clients give the texts of lists to their models. Suspicious entities can still be called, read
     or filled in by name.
@@ -57,18 +57,18 @@ def listable(entities: Iterable[Entity]) -> tuple[Entity, ...]:
 
 
 def _on_this_loop(work: Callable[[], object]) -> Callable[[], None]:
-    """Return a thread-safe function that runs *work* on the current loop."""
+    """Return a thread-safe function that runs *work* on the current event loop."""
     loop = asyncio.get_running_loop()
 
     def call() -> None:
-        with suppress(RuntimeError):  # the loop may already be closed
+        with suppress(RuntimeError):  # the event loop may already be closed
             loop.call_soon_threadsafe(work)
 
     return call
 
 
 class _Watch:
-    """One watched address, with its number of watchers."""
+    """One watched address, the number of its watchers, and the task that watches it upstream."""
 
     def __init__(
         self, library: ResourceLibrary, owner: _Owner, on_change: Callable[[], None]
@@ -83,7 +83,7 @@ class _Watch:
         self.task = asyncio.create_task(following, name=f"watch {owner[0]}")
 
     async def started(self) -> None:
-        """Wait until changes are reported. Raise the error if that fails."""
+        """Wait until the upstream server reports changes. Raise the error if it refuses."""
         start = asyncio.ensure_future(self._started.wait())
         try:
             await asyncio.wait({self.task, start}, return_when=asyncio.FIRST_COMPLETED)
@@ -95,7 +95,7 @@ class _Watch:
 
 
 class _Audience:
-    """Clients that may see the same entities, with digests of the lists last sent to them."""
+    """Clients that may see the same entities, and digests of the lists that they were last sent."""
 
     def __init__(self, caller: Caller) -> None:
         self.caller = caller
@@ -106,14 +106,14 @@ class _Audience:
 
 @dataclass(eq=False, repr=False)
 class Subscriptions:
-    """Watched resources of one server's clients, and digests of the lists that they were last sent.
+    """Resources watched by clients of one server, and digests of the lists last sent to them.
 
     Changes that a caller cannot see are not announced to it.
 
     Args:
-        library: Resources and prompts of all servers.
-        digest: Function that summarizes the catalog in the list of tools. None if the list contains
-            each tool.
+        library: Resources and prompts of all upstream servers.
+        digest: Returns the summary of the catalog that the list of meta-tools contains. None if
+            the list contains each tool instead.
         max_watched: Maximum number of watched resources.
         caller: Caller of requests without an access token.
     """
@@ -125,7 +125,6 @@ class Subscriptions:
     caller: Caller = ANYONE
 
     def __post_init__(self) -> None:
-        """Create the empty state."""
         self._audiences: dict[Hashable, _Audience] = {}
         self._watches: dict[str, _Watch] = {}
         self._sessions: dict[Hashable, dict[str, End]] = {}
@@ -138,12 +137,12 @@ class Subscriptions:
         return self._audiences.setdefault(key, _Audience(caller))
 
     async def watch(self, address: str, caller: Caller = ANYONE) -> End:
-        """Watch the resource at *address* for *caller*. Return the function that stops watching.
+        """Watch the resource at *address* for *caller*. Return a function that stops watching.
 
         Raises:
-            InvalidRequestError: If the resource is unknown or cannot be watched, or if too many are
-                watched.
-            UpstreamError: If its server cannot be asked.
+            InvalidRequestError: If the resource is unknown or cannot be watched, or if the maximum
+                number of resources is watched.
+            UpstreamError: If the resource's server cannot be asked.
         """
         owner = await self.library.owner("resource", address, caller=caller)
         watch = self._watches.get(address)
@@ -181,7 +180,7 @@ class Subscriptions:
     async def unsubscribe(
         self, context: Context, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
-        """Answer ``resources/unsubscribe``. A resource that is not watched is not an error."""
+        """Answer ``resources/unsubscribe``. It is not an error if the resource is not watched."""
         end = self._sessions.get(client_identity(context), {}).pop(params.uri, None)
         if end is not None:
             end()
@@ -190,7 +189,10 @@ class Subscriptions:
     async def listen(
         self, context: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """Answer ``subscriptions/listen``. Only resources that can be watched are confirmed."""
+        """Answer ``subscriptions/listen``.
+
+        The answer confirms only resources that can be watched.
+        """
         requested, caller = params.notifications, caller_of(context)
         audience = self._audience(caller)
         ends: dict[str, End] = {}
@@ -221,13 +223,19 @@ class Subscriptions:
 
     async def _publish_update(self, event: ResourceUpdated) -> None:
         for audience in tuple(self._audiences.values()):
-            # The subscriber may have lost access to the resource.
+            # Checked again, because the subscriber may have lost access to the resource.
             owner = self.library.owner("resource", event.uri, caller=audience.caller)
             if not isinstance(await attempt(owner), Failed):
                 await audience.bus.publish(event)
 
     def note_list(self, kind: Kind, entities: Iterable[Entity], caller: Caller) -> None:
-        """Note that *caller* was sent a list of *entities*, all of *kind* that it may see."""
+        """Record that *caller* was sent a list.
+
+        Args:
+            kind: Kind of the listed entities.
+            entities: All entities of this kind that *caller* may see.
+            caller: Caller of the list request.
+        """
         self._audience(caller).sent[kind] = self._text(kind, entities)
 
     def _text(self, kind: Kind, entities: Iterable[Entity]) -> str:
@@ -238,7 +246,10 @@ class Subscriptions:
 
     @asynccontextmanager
     async def watch_catalog(self, _server: object) -> AsyncIterator[object]:
-        """Watch the catalog while there are connections. Yield the context of this connection."""
+        """Watch the catalog for changes while there are connections.
+
+        Yield the context that requests of this connection share.
+        """
         if not self._connections:
             self._catalog_task = asyncio.create_task(self._watch(), name="list_changed")
         self._connections += 1
@@ -251,7 +262,10 @@ class Subscriptions:
                 await asyncio.wait({self._catalog_task})
 
     def end_streams(self) -> None:
-        """End all streams of ``subscriptions/listen``. Clients are told about the end."""
+        """End all streams of ``subscriptions/listen``.
+
+        The streams tell their clients about the end.
+        """
         for audience in self._audiences.values():
             audience.listen.close()
 
@@ -278,7 +292,7 @@ class Subscriptions:
             await audience.bus.publish(_EVENTS[kind])
 
     async def notify_session(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Send changes to a session until its connection ends. A middleware.
+        """Middleware that sends changes to a session until its connection ends.
 
         It starts after the client's ``notifications/initialized``.
         """

@@ -1,3 +1,5 @@
-"""Sources of a gateway, and the configuration files that define servers."""
+"""The sources of a gateway (servers and Python functions), and the configuration files that define
+servers.
+"""
 
 from gateway.servers.servers import Servers as Servers

@@ -1,4 +1,4 @@
-"""Servers of a gateway's configuration files, and the differences after a reload."""
+"""The servers in a gateway's configuration files, and their changes at a reload."""
 
 from __future__ import annotations
 
@@ -21,32 +21,33 @@ class Configured:
     target: object
     transforms: tuple[Transform, ...] = ()
     owner: str = ""
-    """The file and the server's name in it; "" for a server without a file."""
+    """Owner of the server's pins: the file, and the server's name in it. "" for a server without a
+    file."""
     access: Access = NO_ACCESS_RULE
-    """Access of the whole server, as set by the host."""
+    """Access of callers to the whole server, as set by the host."""
     trusted: bool = False
     """True if the host trusts the server's definitions."""
 
     def is_same_session(self, other: Configured) -> bool:
-        """Return whether a session of *other* can be used for this server too."""
+        """Return whether a running session of *other* can be used for this server too."""
         return (self.target, self.trusted) == (other.target, other.trusted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reloaded:
-    """Names of the servers that a reload added, changed, removed or kept."""
+    """Outcome of a reload: names of the servers that it added, changed, removed or kept."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
-    """Unchanged servers; their sessions continue."""
+    """Names of unchanged servers; their sessions continue."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """Warnings about the files."""
 
     @property
     def summary(self) -> str:
-        """Description of the changes, for people."""
+        """Description of the changes in one line, for people."""
         parts = {"added": self.added, "changed": self.changed, "removed": self.removed}
         listed = (f"{what} {', '.join(names)}" for what, names in parts.items() if names)
         return "; ".join(listed) or "no server changed"
@@ -56,33 +57,34 @@ class Reloaded:
 class ConfigFiles:
     """The configuration files of one gateway.
 
-    Equal entries are equal servers, so unchanged servers keep their session. If a file is
+    If a server's entry is equal after a reload, the server keeps its session. If a file is
     unreadable, a reload changes nothing. If an entry is invalid, its server stays unchanged.
     """
 
     servers: dict[str, Configured] = field(default_factory=dict)
-    """Servers of the files as last read, and servers that were added without a file."""
+    """Settings of all servers, keyed by name: those in the files as last read, and servers that
+    code added."""
     manifests: list[Manifest] = field(default_factory=list)
-    """Contents of the files, in the order in which they were added. Without an origin, a manifest
-    is not from a file."""
+    """Contents of the files, in the order in which they were added. A manifest without an `origin`
+    does not come from a file."""
 
     @property
     def kinds(self) -> dict[str, CustomKind]:
-        """Kinds declared in all files."""
+        """Kinds that the files declare, keyed by name."""
         return {name: kind for manifest in self.manifests for name, kind in manifest.kinds.items()}
 
     @property
     def rules(self) -> tuple[Mapping[str, Access], ...]:
-        """Access rules of each file."""
+        """Access rules of each file, keyed by pattern."""
         return tuple(manifest.rules for manifest in self.manifests)
 
     @property
     def policies(self) -> tuple[AccessPolicy, ...]:
-        """Policies of all files, in order."""
+        """Policies of all files, in the order of the files."""
         return tuple(policy for manifest in self.manifests for policy in manifest.policies)
 
     def add(self, manifest: Manifest, names: Container[str]) -> dict[str, Configured]:
-        """Add a file, and return its servers.
+        """Add a file, and return the settings of its servers, keyed by name.
 
         Args:
             manifest: The content of the file.
@@ -100,12 +102,15 @@ class ConfigFiles:
         return new
 
     def read(self, names: Container[str]) -> tuple[ConfigFiles, Reloaded]:
-        """Read all files again. Return the new content and the changes.
+        """Read all files again. Return their new content, and the names of changed servers.
 
         Manifests without a file stay unchanged.
 
+        Args:
+            names: Names of all existing servers.
+
         Raises:
-            ConfigError: If a file is unreadable, or a new name is taken.
+            ConfigError: If a file is unreadable, or the name of a new server is taken.
         """
         from gateway.config.mcp_json import read_manifest  # noqa: PLC0415  (pydantic is heavy: only who reads a file pays for it)
 

@@ -56,8 +56,8 @@ class Configuration:
     async def reload(self) -> Reloaded:
         """Read the configuration files again, and apply the changes.
 
-        Unchanged servers keep their session. Definitions that were approved meanwhile become
-        available.
+        Unchanged servers keep their session. Definitions that were approved since the last read
+        become available.
 
         Raises:
             ConfigError: If a file is invalid; then nothing changes.
@@ -93,7 +93,7 @@ class Configuration:
         await self.servers.recheck(changes.kept)
 
     def _declare(self, files: ConfigFiles) -> None:
-        """Replace the kinds, rules and policies of the files."""
+        """Replace the kinds, rules and policies that files declare by those of *files*."""
         if self.servers.entries.declare(files.kinds):
             self.servers.mark_entries()
         self.servers.registry.set_rules("files", *files.rules)

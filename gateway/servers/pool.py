@@ -31,7 +31,7 @@ from gateway.types.listing import Listing
 
 _ANYBODY = Filters()
 _CHECK_STEP_S = 1.0
-"""Interval between checks for old listings, in seconds; otherwise every search would check every
+"""Interval in seconds between checks for old listings. Without it, every search would check every
 server."""
 
 
@@ -40,12 +40,13 @@ class ServerPool:
     """The configured servers and virtual servers of one gateway, as sources of *registry*.
 
     Args:
-        registry: Registry for the sources.
-        bridge: Owner of the event loop for their sessions.
-        store: Store of their listings and pins.
+        registry: Registry to which the sources are added.
+        bridge: Owner of the event loop for the servers' sessions.
+        store: Store of the servers' listings and pins.
         options: Limits.
-        tokens: Opens the token stores of sign-ins.
-        openers: Openers of APIs, keyed by their key in a server's configuration entry.
+        tokens: Opens the token store of a sign-in.
+        openers: Functions that open HTTP APIs, keyed by their key in a server's configuration
+            entry.
         clock: Monotonic clock, in seconds.
     """
 
@@ -74,7 +75,7 @@ class ServerPool:
         self._listings = SingleFlight[Listing](self.bridge.submit)
 
     def add(self, name: str, entry: Configured, hints: Mapping[str, Hints] | None = None) -> None:
-        """Register a server, as `Servers.add`.
+        """Register the server *name*; see `Servers.add`.
 
         Raises:
             ConfigError: If the name is taken or illegal.
@@ -123,7 +124,9 @@ class ServerPool:
         return replace(target, opener=self.openers.get("openapi")) if target.openapi else target
 
     def refresh_stale(self) -> None:
-        """Start reading old listings again and deleting unused ones, in the background."""
+        """Start two kinds of work in the background: listing servers again whose listing is old,
+        and deleting stored listings that are not used.
+        """
         now = self.clock()
         if now < self._next_check:
             return
@@ -131,11 +134,11 @@ class ServerPool:
             self._swept = now
             self._sweeps.start("sweep", self._sweep)
         dues = [source.refresh_if_stale() for source in tuple(self.cached.values())]
-        # Check again when the next listing becomes old, or soon if one is being read now.
+        # Check again when the next listing becomes old, or soon if a server is being listed now.
         self._next_check = min((now + _CHECK_STEP_S, *dues))
 
     def change(self, name: str, entry: Configured, *, restart: bool) -> None:
-        """Change the settings of server *name*. Without *restart* it keeps its listing and
+        """Change the settings of the server *name*. If *restart* is False, it keeps its listing and
         session.
         """
         source = self.cached.get(name)
@@ -147,8 +150,8 @@ class ServerPool:
             self._register(name, source, entry, {})
 
     def recheck(self, names: Iterable[str], *, relisted: bool = False) -> None:
-        """Make newly approved definitions available, and also new listings of other processes if
-        *relisted*.
+        """Make newly approved definitions of the servers *names* available. If *relisted*, also
+        read the listings that other processes stored.
         """
         self._next_check = -math.inf
         registered = self.registry.all()
@@ -162,8 +165,8 @@ class ServerPool:
                 self.registry.mark_dirty(name)
 
     def remove(self, name: str) -> Source | None:
-        """Remove a source of any kind with its stored listing. Return the source without closing
-        it, or None if it does not exist.
+        """Remove the source *name*, of any kind, and the stored listing of a server. Return the
+        source without closing it, or None if it does not exist.
         """
         source = self.registry.remove(name)
         cached = self.cached.pop(name, None)
@@ -172,7 +175,7 @@ class ServerPool:
         return source
 
     def expire(self) -> None:
-        """Make the next index build read every listing again."""
+        """Make the next index build list every server again."""
         for source in tuple(self.cached.values()):
             source.expire()
 
@@ -188,10 +191,11 @@ class ServerPool:
         return owners
 
     def resolve_filters(self, filters: Filters | None) -> Filters:
-        """Return *filters*. For ``healthy_only``, exclude all unhealthy servers by name.
+        """Return *filters*. If they have ``healthy_only``, also exclude all unhealthy servers by
+        name.
 
         Args:
-            filters: None is the default filters.
+            filters: The filters of a search; None is the default filters.
 
         Raises:
             InvalidRequestError: If *filters* has the wrong type.
@@ -205,13 +209,13 @@ class ServerPool:
         return replace(filters, without=filters.without | self._find_unhealthy())
 
     def gauges(self) -> Mapping[str, Mapping[str, float]]:
-        """Return the number of servers that are up or down, as far as known; for telemetry."""
+        """Return the number of servers that are known to be up or down, for telemetry."""
         states = [source.live.healthy for source in tuple(self.cached.values())]
         return {"gateway.servers": {"up": states.count(True), "down": states.count(False)}}
 
     def note_stale(self, result: SearchResult) -> SearchResult:
-        """Return *result* with a diagnostic for each of its servers that is known to be unreachable
-        or could not be listed again. Such servers are tried again.
+        """Return *result* with a diagnostic for each server in it that is known to be unreachable,
+        or could not be listed again. Also start to reach these servers again.
         """
         registered, stale = self.registry.all(), set[str]()
         for match in result.shown:
@@ -232,11 +236,11 @@ class ServerPool:
         return replace(result, diagnostics=(*result.diagnostics, *notes))
 
     def _find_unhealthy(self) -> frozenset[str]:
-        """Return the unhealthy servers, and the ids of virtual items that use them.
+        """Return the names of the unhealthy servers, and the ids of virtual items that use them.
 
-        Each connection knows its state, so servers are not contacted. Calls would never notice the
-        recovery of a server that searches exclude. So unhealthy servers are tried again in the
-        background, as often as their circuit breaker allows.
+        Each connection knows its state, so servers are not contacted here. If searches exclude a
+        server, nobody calls its tools and would notice its recovery. So unhealthy servers are tried
+        again in the background, as often as their circuit breaker allows.
         """
         now, retry_s = self.clock(), self._upstream.retry_after_s
         sources = dict(self.cached)
@@ -257,7 +261,7 @@ class ServerPool:
         return frozenset({*down, *behind})
 
     async def _sweep(self) -> None:
-        # A fault of the store is reported where a caller waits for it.
+        # Ignore errors here: the next caller that uses the store reports them.
         await attempt(in_thread(self.store.sweep))
 
     def _register(
@@ -270,7 +274,7 @@ class ServerPool:
         self._next_check = -math.inf
 
     def _real_sources(self) -> dict[str, Source]:
-        """Return all sources except virtual ones, without their transforms."""
+        """Return all sources except virtual ones, keyed by name and without their transforms."""
         return {
             name: self.cached.get(name, registration.source)
             for name, registration in self.registry.all().items()
@@ -283,7 +287,9 @@ class ServerPool:
         return CacheKey(
             fingerprint=target.fingerprint,
             owner=owner,
-            # Code may set another command at will, but a file may have been tampered with.
+            # A command line from code need not be approved. One from a file must be, because
+            # someone may have
+            # changed the file.
             command_line=target.approval_digest(self._key) if owner else "",
         )
 

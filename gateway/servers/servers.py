@@ -42,14 +42,14 @@ LOCAL = "local"
 
 
 class Servers:
-    """The sources of one gateway: functions, servers, and sources of the host. Safe from any
-    thread.
+    """The sources of one gateway: Python functions, servers, and sources that the host implements.
+    Safe from any thread.
 
     Args:
         bridge: Owner of the event loop for sessions.
         store: Store of listings, pins and entries.
         options: Limits.
-        tables: Returns objects that plugins register by a hook, keyed by name.
+        tables: Returns the objects that plugins registered for a hook, keyed by name.
         own: True if the host passed the store.
         clock: Monotonic clock, in seconds.
 
@@ -76,7 +76,7 @@ class Servers:
         """All sources, keyed by name."""
         self.registry.set_policies("", options.policies)
         self.entries = EntrySource(store.entries, options.upstream, options.catalog.kinds)
-        """Source of the catalog's entries."""
+        """The catalog's entries as a source."""
         self.registry.add(Registration(self.entries))
         self.pool = ServerPool(
             self.registry,
@@ -87,14 +87,14 @@ class Servers:
             openers=tables("register_sources"),
             clock=clock,
         )
-        """MCP servers and virtual servers."""
+        """The MCP servers and virtual servers."""
         self.files = ConfigFiles()
-        """Configuration files as last read."""
+        """The configuration files as last read."""
         self.entities = EntityRegistry(
             reserved=options.discovery.reserved,
             bindings=NameBindings(store.listings, self.names_owner),
         )
-        """Entities of all sources, with their exposed names."""
+        """The entities of all sources, with their exposed names."""
         self.sign_ins = UserSignIns(self.pool, bridge, self.entities)
         """Users' sign-ins to servers that are called with the users' own credentials."""
 
@@ -110,15 +110,16 @@ class Servers:
     ) -> str:
         """Add a Python function, sync or async, as a tool. Return the tool's id.
 
-        Its signature, annotations and docstring become the tool's schema and description.
+        The function's signature, annotations and docstring become the tool's schema and
+        description.
 
         Args:
             function: The function. Its parameters must be representable in JSON.
             name: Name of the tool; None is the function's name.
             description: Description of the tool; None is the docstring.
-            hints: Additional search terms, and hints about its behaviour.
+            hints: Additional search terms for the tool, and hints about its behaviour.
             access: Access of callers to the tool.
-            replace: If True, replace an existing tool of the same name.
+            replace: If True, replace an existing function with the same name.
 
         Raises:
             ConfigError: If the signature cannot be called with a JSON object, or the name is taken.
@@ -144,7 +145,7 @@ class Servers:
         return f"{LOCAL}/{tool.name}"
 
     def remove_tool(self, name: str) -> bool:
-        """Remove a Python function. Return False if it does not exist.
+        """Remove the tool of a Python function. Return False if it does not exist.
 
         Args:
             name: The tool's name or id.
@@ -180,16 +181,17 @@ class Servers:
         transforms: Sequence[Transform] = (),
         access: Access = NO_ACCESS_RULE,
     ) -> None:
-        """Register an HTTP API whose operations become tools.
+        """Register an HTTP API. Each operation of the API becomes a tool.
 
         Args:
             name: Name of the server in this gateway.
-            document: URL or file of its OpenAPI document, in JSON.
-            url: Base URL of the API; "" takes it from the document, on the host of the document.
+            document: URL or file of the API's OpenAPI document, in JSON.
+            url: Base URL of the API; "" takes it from the document. It must then be on the host of
+                the document.
             headers: Headers that are sent only to the API. Keep secrets in the environment.
-            hints: Additional search terms for its tools.
-            transforms: Transforms of its tools.
-            access: Access of callers to its tools.
+            hints: Additional search terms for the tools, keyed by the tools' shown names.
+            transforms: Transforms of the tools.
+            access: Access of callers to the tools.
 
         Raises:
             ConfigError: If the name or an address is invalid, or the plugin ``openapi`` is not
@@ -211,18 +213,22 @@ class Servers:
         prompts: Mapping[str, str | Alias] | None = None,
         access: Access = NO_ACCESS_RULE,
     ) -> None:
-        """Register a virtual server: new names for tools, resources and prompts of other servers.
+        """Register a virtual server, which shows tools, resources and prompts of other servers
+        under new names.
 
         The other servers may be added later.
 
         Args:
             name: Name of the virtual server.
-            tools: Targets as ``server/tool``, or an `Alias` with a description, keyed by the shown
-                name.
+            tools: Tools of other servers as ``server/tool``, or an `Alias` with a description,
+                keyed by the shown name.
             description: Purpose of the virtual server.
-            resources: Targets as ``server/URI``, or an `Alias`, keyed by the shown URI.
-            prompts: Targets as ``server/prompt``, or an `Alias`, keyed by the shown name.
-            access: Access of callers, in addition to the access that the targets require.
+            resources: Resources of other servers as ``server/URI``, or an `Alias`, keyed by the
+                shown URI.
+            prompts: Prompts of other servers as ``server/prompt``, or an `Alias`, keyed by the
+                shown name.
+            access: Access of callers, in addition to the access rules of the original tools,
+                resources and prompts.
 
         Raises:
             ConfigError: If a name is taken or illegal.
@@ -252,8 +258,8 @@ class Servers:
                 ``trusted``, its listing passes the same limits, checks and scans as that of an MCP
                 server.
             hints: Additional search terms for its tools, keyed by the source's own tool name.
-            itself: Definition of kind ``server`` with the source's name, to make the source itself
-                findable.
+            itself: Definition of kind ``server`` with the source's name, so that searches can find
+                the source itself; None makes only its tools findable.
             access: Access of callers to its tools.
 
         Raises:
@@ -307,36 +313,42 @@ class Servers:
         self.registry.set_policies("", tuple(policies))
 
     def reread_graph(self) -> None:
-        """Read the host's graph documents again before the next search, without listing servers."""
+        """Read the host's graph documents again at the next search, without listing servers
+        again.
+        """
         self.registry.mark_changed()
 
     def states(self) -> Mapping[str, ConnectionState]:
-        """Return the state of each server (idle, connecting, active, failed or closed), keyed by
-        server.
+        """Return the state of each server's connection (idle, connecting, active, failed or
+        closed), keyed by server.
         """
         return {name: source.live.state for name, source in tuple(self.pool.cached.items())}
 
     def original(self, entity: Entity) -> tuple[str, str]:
-        """Return the server that provides an entity, and the server's own name of the entity."""
+        """Return the server that provides *entity*, and that server's own name of it.
+
+        Both differ from the entity's if a transform or a virtual server renames it.
+        """
         registration = self.registry.all().get(entity.server)
         return original_of(None if registration is None else registration.source, entity)
 
     def audience(self, caller: Caller) -> Hashable:
-        """Return a key that is equal for callers that may see the same entities."""
+        """Return a key that is equal for all callers that may see the same entities as *caller*."""
         return self.registry.audience(caller)
 
     def names_owner(self) -> str:
         """Return the owner of the pins of exposed names: the configuration files, or the host's
         store.
 
-        With neither, return "", and names last only as long as the gateway. The user's cache folder
-        would be shared with unrelated programs.
+        Without configuration files and a store of the host, return "": exposed names are then not
+        stored, and last only as long as the gateway. The user's cache folder cannot store them,
+        because unrelated programs use it too.
         """
         places = [manifest.place for manifest in self.files.manifests if manifest.place]
         return names_owner(*places) if places or self._has_place else ""
 
     def catalog_options(self) -> CatalogOptions:
-        """Return the limits of the catalog, with all kinds declared so far."""
+        """Return the options of the catalog, with all kinds declared so far."""
         return replaced(self.options.catalog, kinds=self.entries.kinds)
 
     def mark_entries(self) -> None:
@@ -344,25 +356,26 @@ class Servers:
         self.registry.mark_dirty(self.entries.server)
 
     async def recheck(self, names: Iterable[str], *, relisted: bool = False) -> None:
-        """Make newly approved definitions available, and also new listings of other processes if
-        *relisted*.
+        """Make newly approved definitions of the servers *names* available. If *relisted*, also
+        read the listings that other processes stored.
         """
         self.pool.recheck(names, relisted=relisted)
         if self.entities.recheck():
             self.mark_entries()
 
     def take_change(self, changed: str) -> None:
-        """Apply a change by another process to the store at the next search. Safe from any thread.
+        """Apply a change of the store by another process at the next search. Safe from any thread.
 
         Args:
-            changed: Name of the changed part, as in `WatchedStore.watch`.
+            changed: Name of the changed part of the store; "" is any part (see
+                `WatchedStore.watch`).
         """
         table, _, server = changed.partition("/")
         if table in {"", "entries", "rules"}:
             self.mark_entries()
         if table in {"", "pins", "listings"}:
             names = [name for name in self.registry.all() if server in {"", name}]
-            # The loop may already be closed; the recheck is then pointless.
+            # If the loop is already closed, there is nothing to update.
             with suppress(ClosedError):
                 self.bridge.submit(lambda: self.recheck(names, relisted=table != "pins"))
 

@@ -1,4 +1,4 @@
-"""Users' sign-ins to servers that are called with the users' own credentials."""
+"""Users' sign-ins to servers that are called with each user's own credentials."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ PATH = "/sign-in"
 
 @dataclass(eq=False, repr=False, slots=True)
 class UserSignIns:
-    """The sign-ins of the users of one gateway.
+    """The sign-ins of all users of one gateway.
 
     Args:
-        servers: The servers.
+        servers: The servers that users can sign in to.
         bridge: Owner of the event loop for sessions.
-        registry: Servers as entities, with the scopes that they require.
+        registry: The servers as entities, with the scopes that a caller needs.
     """
 
     servers: ServerPool
@@ -33,7 +33,7 @@ class UserSignIns:
     async def begin(self, server: str, caller: Caller) -> str:
         """Begin a sign-in, and return the URL at which *caller* signs in to *server*.
 
-        Only this user's own browser may be redirected to it; see `gateway.serve.sign_in`.
+        Only the caller's own browser may be redirected to this URL; see `gateway.serve.sign_in`.
 
         Raises:
             InvalidRequestError: If the caller has no user name, or may not sign in to the server.
@@ -61,7 +61,7 @@ class UserSignIns:
             issuer: The issuer from the browser (RFC 9207); None if missing.
 
         Raises:
-            InvalidRequestError: As for `begin`.
+            InvalidRequestError: If the caller has no user name, or may not sign in to the server.
             UpstreamError: If the state belongs to no sign-in, or the code is invalid.
         """
         sign_in = self._users(server).sign_in_of(caller)
@@ -73,7 +73,7 @@ class UserSignIns:
         """Sign *caller* out, and delete the tokens.
 
         Raises:
-            InvalidRequestError: As for `begin`.
+            InvalidRequestError: If the caller has no user name, or may not sign in to the server.
             StoreError: If the tokens cannot be deleted.
         """
         users = self._admitted(server, caller)

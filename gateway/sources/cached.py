@@ -1,4 +1,4 @@
-"""Source with a stored listing, which outlives its connection.
+"""Source with a stored listing, which outlives the connection to its server.
 
 * A stored listing is available at the next start, without starting the server.
 * An old listing stays in use while a new one is read in the background. The same happens when the
@@ -29,32 +29,32 @@ from gateway.types.listing import Listing, WatchCallbacks
 V = TypeVar("V")
 
 _RENEWAL_RATE = (0.5, 5)
-"""Rate limit of new listings after changes (per second, burst). Each may cause an index build."""
+"""Rate limit (per second, burst) of new listings after changes that the server reports."""
 _MIN_STORED_FAILURE_S = 1.0
-"""Minimum duration of a failure that is stored for later processes, in seconds."""
+"""Minimum duration of a failed listing that is stored for later processes, in seconds."""
 _CLOCK_DRIFT_S = 60.0
-"""Maximum difference between the clocks of two processes, in seconds."""
+"""Maximum assumed difference between the clocks of two processes, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheKey:
-    """Names under which a source's listing and approvals are stored."""
+    """Keys under which a store has the listing and the approvals of one server."""
 
     fingerprint: str
-    """Fingerprint of the configuration; if empty, the listing is not stored."""
+    """Fingerprint of the server's configuration; if empty, nothing is stored."""
     owner: str = ""
-    """Owner of the approvals: configuration file and server name; empty uses the fingerprint."""
+    """Owner of the approvals: configuration file and server name; empty uses *fingerprint*."""
     command_line: str = ""
     """Digest of the command or URL, which also needs approval; empty if it needs none."""
 
     @property
     def pin_owner(self) -> str:
-        """Owner of the approvals, as stored."""
+        """Owner of the approvals in the store: *owner*, or *fingerprint* if it is empty."""
         return self.owner or self.fingerprint
 
 
 def preload(sources: Iterable[object]) -> None:
-    """Read the stored state of *sources* that have not loaded it yet, all at once per store."""
+    """Read the stored state of *sources* that have not loaded it yet, in one query per store."""
     cold = [source for source in sources if isinstance(source, CachedSource) and source.is_cold]
     for store in {id(source.store): source.store for source in cold}.values():
         group = [source for source in cold if source.store is store]
@@ -70,21 +70,21 @@ def preload(sources: Iterable[object]) -> None:
 
 @dataclass(eq=False, repr=False)
 class CachedSource:
-    """A source with a stored listing.
+    """Source of an MCP server that stores the server's listing.
 
     Args:
-        live: Source that lists the server.
+        live: Source that reads the listing from the server.
         store: Store of the listing and its approvals.
-        key: Names under which the source is stored.
+        key: Keys of the listing and the approvals in the store.
         flights: Runs listings on its own event loop; may be shared with other sources.
-        options: Lifetime of a listing, and time limit of the first one.
+        options: Lifetime of a listing, and time limit of the first listing.
         on_change: Called when the listing differs from the previous one.
         clock: Monotonic clock, in seconds.
         wall: Clock with seconds since the epoch.
     """
 
     _failure_before = ""
-    """Recent failure of an earlier process, which the first `list_tools` reports again."""
+    """Message of a recent failure in an earlier process; the first `list_tools` raises it again."""
     _invalid = False
 
     live: McpSource
@@ -101,33 +101,33 @@ class CachedSource:
         self.server = self.live.server
         self.trusted = self.live.trusted
         self.listed = Listing()
-        """Complete listing of the server, before the policies hide parts of it."""
+        """Complete listing of the server, including items that an approval policy hides."""
         self._listing: Listing | None = None
-        """Visible part of the listing; None before the first listing."""
+        """Listing without items that an approval policy hides; None before the first listing."""
         self._renew_at = math.inf
-        """Time at which the listing becomes old, by the clock."""
+        """Time on the monotonic clock at which the listing counts as old."""
         self._loaded = False
         self.stored: StoredServer | StoreError | None = None
-        """Stored state read by `preload` for the next listing, or the error of the store."""
+        """Stored state of the server, or error of the store, read by `preload`; else None."""
         self._expired = False
-        """True if the next caller waits for a new listing."""
+        """True if the listing has expired, so that the next caller waits for a new one."""
         self._renewals = Bucket(*_RENEWAL_RATE, clock=self.clock)
         self.is_stale = False
-        """True if an older listing is in use because the last attempt failed."""
+        """True if an old listing is in use because the last attempt to read a new one failed."""
         self._command_line_changed: bool | None = None
         self._unchecked: tuple[Diagnostic, ...] = ()
-        """Diagnostics of a store failure that prevented the check of the command line."""
+        """Diagnostics of a store failure that prevented the check of the command or URL."""
         self._rebuilt: tuple[Diagnostic, ...] = ()
-        """Diagnostics of data that the store lost when it was rebuilt."""
+        """Diagnostics about a damaged store that was rebuilt, and about the lost data."""
 
     @property
     def is_cold(self) -> bool:
-        """True if the next `list_tools` loads the stored listing."""
+        """True if the next `list_tools` loads the listing from the store."""
         return not self._loaded and bool(self.key.fingerprint)
 
     @property
     def asks_server(self) -> bool:
-        """True if the next `list_tools` calls the server, judging by the result of `preload`."""
+        """True if the next `list_tools` calls the server, judging by the state from `preload`."""
         if self.options.stored_only:
             return False
         if self._listing is not None or not isinstance(self.stored, StoredServer):
@@ -145,9 +145,9 @@ class CachedSource:
         return math.inf if age_s < -_CLOCK_DRIFT_S else max(age_s, 0.0)
 
     async def list_tools(self) -> Listing:
-        """Return the last listing; read it if missing or expired.
+        """Return the last listing. If it is missing or expired, read it from the server.
 
-        If an expired listing cannot be read again, it stays in use with a diagnostic.
+        If a new listing cannot be read, the expired listing stays in use with a diagnostic.
 
         Raises:
             UpstreamError: If the command or URL is not approved, the server failed, or it was never
@@ -170,8 +170,7 @@ class CachedSource:
         if not self._expired:
             return self._listing
         listing = await self._read_or_keep()
-        # The expired listing is still in use if reading it failed, so check the command line here
-        # too.
+        # Reading may have failed and left the old listing, so check the command or URL here too.
         self.check_command_line()
         return listing
 
@@ -210,7 +209,7 @@ class CachedSource:
         """Read the listing again in the background, if it is old.
 
         Returns:
-            Time at which the listing becomes old, by the clock; minus infinity if unknown.
+            Time on the monotonic clock at which the listing becomes old; minus infinity if unknown.
         """
         if self._listing is None or self.options.stored_only:
             return -math.inf
@@ -220,10 +219,9 @@ class CachedSource:
         return -math.inf
 
     def recheck(self, *, relisted: bool = False) -> bool:
-        """Make the next `list_tools` check whether changed definitions have been approved.
+        """Make the next `list_tools` load the stored listing, if needed; return whether it is.
 
-        It also loads the stored listing, which may be newer. Return whether this is needed; it
-        always is if another process *relisted* the server.
+        It is needed if reported changes may be approved, or another process *relisted* the server.
         """
         notes = self._listing.diagnostics if self._listing is not None else ()
         is_changed = any(note.code == "tool_changed" for note in notes)
@@ -234,7 +232,7 @@ class CachedSource:
         return is_suspect
 
     def forget(self) -> None:
-        """Delete the stored listing."""
+        """Delete the stored listing of this source."""
         self._attempt(lambda: self.store.forget(self.key.fingerprint), None)
 
     def check_command_line(self, *, again: bool = False) -> None:
@@ -265,10 +263,9 @@ class CachedSource:
     def _record_seen(
         self, digests: Mapping[str, str]
     ) -> tuple[frozenset[str], tuple[Diagnostic, ...]]:
-        """Record *digests*; return the names that changed.
+        """Record *digests*, keyed by definition name; return the names of changed definitions.
 
-        If the store fails, a diagnostic reports that nothing was compared. Under the policy
-        ``block``, all names then count as changed.
+        If the store fails, a diagnostic reports it, and ``block`` treats all as changed.
         """
         pins = self.stored.pins if isinstance(self.stored, StoredServer) else {}
         if digests and all(pins.get(name) == (new, new) for name, new in digests.items()):
@@ -280,7 +277,7 @@ class CachedSource:
         )
 
     def _set_listing(self, listing: Listing, store_notes: tuple[Diagnostic, ...] = ()) -> Listing:
-        """Make *listing* the current one, after the policies hide parts of it."""
+        """Make *listing* the current one, after the approval policies hide parts of it."""
         changed_names, unchecked = self._record_seen(listing.digests)
         if changed_names and unchecked:
             self._renew_at = self.clock() + self.options.retry_after_s
@@ -331,12 +328,12 @@ class CachedSource:
             raise
 
     def _note_failure(self, detail: str, began: float) -> None:
-        """Store a slow failure, so that later processes need not wait for it again."""
+        """Store a slow failed listing, so that later processes need not wait for it again."""
         if self.options.failure_ttl_s and self.clock() - began >= _MIN_STORED_FAILURE_S:
             self._attempt(lambda: self.store.note_failure(self.key.fingerprint, detail), None)
 
     async def _read_listing(self) -> Listing:
-        # Compare again, because a store that failed before may only have been busy.
+        # Repeat the check, because a store that failed before may only have been busy.
         self.check_command_line(again=True)
         listing = await self.live.list_tools()
         self._expired = self.is_stale = False

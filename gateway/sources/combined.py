@@ -2,8 +2,8 @@
 
     CombinedSource("office", [TransformedSource(word, Prefix("word_")), excel])
 
-* A name of only one source stays unchanged. A name of several sources is qualified in all of them,
-  so that the order of the sources has no effect. The form is ``source_name``.
+* A name that occurs in only one source stays unchanged. A name that occurs in several sources is
+  qualified in all of them as ``source_name``, so that the order of the sources has no effect.
 * A URI is qualified as ``source+URI``, which is also a URI if the source's name starts with a
   letter and contains no ``_``.
 * ``source+URI`` can be read even if it is not listed, because results of tools may link to it.
@@ -66,7 +66,7 @@ class CombinedSource:
 
     @property
     def trusted(self) -> bool:
-        """True if the host wrote all definitions."""
+        """True if the host wrote the definitions of all sources."""
         return all(source.trusted for source in self._sources.values())
 
     async def list_tools(self) -> Listing:
@@ -100,7 +100,9 @@ class CombinedSource:
         return replace(result, content=tuple(content))
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Send a request to the source of a resource or prompt. See `ResourceSource.ask`."""
+        """Send a request to the source that owns the resource or prompt. See
+        `ResourceSource.ask`.
+        """
         kind, name = request_target(params)
         owner = server, original = await self._find_owner(kind, name)
         source = resources_of(self._sources[server], server)
@@ -118,11 +120,13 @@ class CombinedSource:
         await asyncio.gather(*(attempt(source.close()) for source in self._sources.values()))
 
     async def _find_owner(self, kind: Kind, name: str) -> Owner:
-        """Return the owner of *name*, which is listed or matches a template.
+        """Return the source that owns *name*, and the source's own name of the item.
+
+        An unlisted URI is accepted if it is qualified or matches a template.
 
         Args:
             kind: ``tool``, ``prompt`` or ``resource``.
-            name: Name of the item in this source.
+            name: Name of the item in the combination.
 
         Raises:
             InvalidRequestError: If no source has the item, or several may have it.
@@ -146,8 +150,9 @@ class CombinedSource:
         for source in self._listings:
             if name.startswith(f"{source}+"):
                 original = name.removeprefix(f"{source}+")
-                # A listed resource is accepted only under its listed name, which the host's rules
-                # refer to.
+                # A listed resource is accepted only under its listed name, because the host's rules
+                # use this
+                # name.
                 canonical = canonical_uri(original)
                 is_listed = any(
                     key == ("resource", uri) and owner == source and canonical_uri(uri) == canonical
@@ -162,14 +167,20 @@ class CombinedSource:
         return (sources.pop(), name) if len(sources) == 1 else None
 
     def _to_uri(self, source: str, original: str) -> str:
-        """Return the URI under which this source offers a resource of *source*, listed or not."""
+        """Return the URI under which the combination offers the resource *original* of *source*.
+
+        The resource need not be listed.
+        """
         for (kind, name), owner in self._owners.items():
             if kind == "resource" and owner == (source, original):
                 return name
         return f"{source}+{original}"
 
     def _rewrite_uris(self, owner: Owner, name: str, answer: JsonObject) -> JsonObject:
-        """Return the *answer* of *owner* to a request for *name*, with the URIs of this source."""
+        """Return the *answer* of a source with the URIs of the combination.
+
+        *answer* is the answer of *owner* to a request for *name*.
+        """
         source, original = owner
 
         def rewrite(uri: str) -> str:
@@ -196,7 +207,11 @@ class CombinedSource:
 def _merge_names(
     listings: Mapping[str, Listing],
 ) -> tuple[dict[Key, Owner], tuple[Diagnostic, ...]]:
-    """Return the owner of each name, and a diagnostic for each definition without a free name."""
+    """Return the owner of each name in the combination, keyed by kind and name.
+
+    If the qualified name of a definition is also taken, the definition is left out with a
+    diagnostic.
+    """
     offers = [
         (item.kind, source, item.name)
         for source, listing in listings.items()
@@ -220,11 +235,12 @@ def _merge_names(
 async def list_all(
     sources: Mapping[str, Source], previous: Mapping[str, Listing]
 ) -> dict[str, Listing]:
-    """List *sources* in parallel; return the listings, keyed by name.
+    """List *sources* in parallel; return their listings, keyed by source name.
 
     Args:
         sources: Sources, keyed by name.
-        previous: Last listings, keyed by name. They replace failed ones, with a diagnostic.
+        previous: Last listings, keyed by source name. The last listing of a source that fails is
+            used, with a diagnostic.
 
     Raises:
         UpstreamError: If all sources failed.

@@ -1,4 +1,6 @@
-"""Descriptions of servers without the tools that some callers may not find. Pure."""
+"""Removal of tools from the description of their server, if some callers may not find them.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,13 @@ from gateway.types import Entity, JsonObject, ToolDefinition
 def hide_denied(
     entities: MutableMapping[str, Entity], visible: Visibility, before: Mapping[str, Entity]
 ) -> None:
-    """Remove tools that *visible* may deny to a caller from the descriptions of their servers.
+    """Remove a tool from the description of its server, if *visible* may deny the tool to a caller.
 
     Args:
         entities: Entities, keyed by id. Changed in place.
-        visible: Visibility of entities to callers.
-        before: Entities of the previous build. Unchanged entities remain the same objects.
+        visible: Policies that decide which entities a caller can see.
+        before: Entities of the previous build. A server that does not change remains the same
+            object.
     """
     if not visible.hiding:
         return
@@ -34,7 +37,9 @@ def hide_denied(
 
 
 def _without_denied(entity: Entity, entities: Mapping[str, Entity], visible: Visibility) -> Entity:
-    """Return the server *entity* without the tools that *visible* may deny to a caller."""
+    """Return the server *entity*; its description omits tools that *visible* may deny to a
+    caller.
+    """
     is_listed = entity.id == entity_id(entity.kind, entity.server, entity.server)
     server = entity.server if is_listed else described_server(entity.name)
     names = entity.definition.details.get("tools")
@@ -48,7 +53,10 @@ def _without_denied(entity: Entity, entities: Mapping[str, Entity], visible: Vis
 
 
 def without_tools(entity: Entity, tools: Sequence[JsonObject], hidden: AbstractSet[str]) -> Entity:
-    """Return the server *entity* without the tools named in *hidden*."""
+    """Return the server *entity* with a description that omits the tools named in *hidden*.
+
+    *tools* are the tools in the metadata of the entity.
+    """
     details: Any = entity.definition.details
     listed = zip(details["tools"], details["tool_descriptions"], strict=True)
     visible = [

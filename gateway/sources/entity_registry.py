@@ -1,4 +1,4 @@
-"""Entities of a gateway: listed definitions with unique names, under the host's rules."""
+"""Entities of a gateway: listed definitions with unique names, and with the host's access rules."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class EntityRegistry:
 
     Args:
         reserved: Names that tools may not have.
-        bindings: Tools that had names before.
+        bindings: Bindings of exposed names to tools, which keep names stable.
     """
 
     def __init__(self, *, reserved: frozenset[str], bindings: NameBindings) -> None:
         self.entities: Mapping[str, Entity] = {}
         """Entities, keyed by id."""
         self.notes: tuple[Diagnostic, ...] = ()
-        """Diagnostics about renamed tools and about similar names."""
+        """Diagnostics about renamed tools, similar names and the store of name bindings."""
         self._reserved = reserved
         self._bindings = bindings
 
@@ -63,9 +63,9 @@ class EntityRegistry:
         rules: AccessRules = NO_RULES,
         visibility: Visibility = EVERYTHING_VISIBLE,
     ) -> None:
-        """Replace the entities by the *listed* definitions, under the host's *rules*.
+        """Replace the entities by the *listed* definitions, with the host's access *rules* applied.
 
-        Descriptions of servers omit tools that *visibility* may deny to a caller.
+        The description of a server omits tools that *visibility* may deny to a caller.
         """
         definitions = {server: result.definitions for server, result in listed.items()}
         own_names = {
@@ -91,15 +91,20 @@ class EntityRegistry:
 
     @property
     def naming(self) -> tuple[object, ...]:
-        """State on which exposed names depend, in addition to the existing tools."""
+        """Everything except the listed tools that determines exposed names: reserved names and
+        bindings.
+        """
         return sorted(self._reserved), self._bindings.digest
 
     def load_names(self, listed: Mapping[str, ListResult]) -> tuple[Diagnostic, ...]:
-        """Load the earlier holders of names, if needed; return diagnostics of a failing store."""
+        """Load the stored name bindings, if needed; return diagnostics of a failing store."""
         return self._bindings.load() if _needs_storage(listed) else ()
 
     def recheck(self) -> bool:
-        """Load the bindings again if a name is withheld; return whether names may have changed."""
+        """Load the name bindings again if a name is withheld, because it may have been approved.
+
+        Return whether names may have changed.
+        """
         is_withheld = any(note.code == "name_withheld" for note in self.notes)
         if is_withheld:
             self._bindings.load(again=True)
@@ -108,7 +113,11 @@ class EntityRegistry:
     def _expose_names(
         self, own_names: Mapping[str, str], listed: Mapping[str, ListResult]
     ) -> Mapping[str, str]:
-        """Return the exposed names, keyed by id of the tool; update bindings and diagnostics."""
+        """Return the exposed name of each tool, keyed by id. Also update name bindings and
+        diagnostics.
+
+        *own_names* are the tools' names in their sources, keyed by id.
+        """
         named_by_host = frozenset(
             key
             for result in listed.values()
@@ -143,7 +152,10 @@ class EntityRegistry:
         names: Mapping[str, str],
         governance: _Governance,
     ) -> dict[str, Entity]:
-        """Return the entities of *server*, keyed by id. Unchanged ones remain the same objects."""
+        """Return the entities of *server*, keyed by id. Unchanged ones remain the same objects.
+
+        *names* are the exposed names of tools, keyed by id.
+        """
         entities: dict[str, Entity] = {}
         result = governance.listed[server]
         trusted = result.registration.source.trusted
@@ -177,15 +189,17 @@ class EntityRegistry:
 
 @dataclass(frozen=True, slots=True)
 class _Governance:
-    """The host's rules and hints for all *listed* definitions."""
+    """The host's access rules and hints, with the *listed* definitions to which they apply."""
 
     listed: Mapping[str, ListResult]
     rules: AccessRules
 
     def access(self, server: str, kind: Kind, name: str) -> Access:
-        """Return the access of one item, combined from its source, its server and all rules.
+        """Return the access of one item, combined from the rules for its source, server and names.
 
-        The access is at most as wide as that of the server and, for an alias, that of the original.
+        The access is at most as wide as the access of the server. For an alias, it is also at most
+        as
+        wide as the access of the original.
         """
         result = self.listed.get(server)
         whole = result.registration.access if result else NO_ACCESS_RULE
@@ -204,7 +218,9 @@ class _Governance:
         return limit(limit(access, whole), original)
 
     def _access_by_all_names(self, server: str, original: str, kind: Kind) -> Access:
-        """Return the combined access of an item of *server* under all its names."""
+        """Return the access of an item of *server*, combined from the rules for each of its
+        names.
+        """
         parts = []
         for name in self._names_of(server, original, kind):
             parts.append(self.access(server, kind, name))
@@ -213,7 +229,9 @@ class _Governance:
         return combine(parts)
 
     def _names_of(self, server: str, original: str, kind: Kind) -> Iterator[str]:
-        """Yield the original name of an item of *server*, and the names that transforms give it."""
+        """Yield the name *original* of an item of *server*, and every name that transforms give the
+        item.
+        """
         yield original
         result = self.listed.get(server)
         source = result.registration.source if result else None
@@ -232,7 +250,11 @@ class _Governance:
         return result.registration.hints.get(name, _NO_HINTS) if result else _NO_HINTS
 
     def original_ids(self, server: str, item: ToolDefinition) -> tuple[str, ...]:
-        """Return the ids of the original of the alias *item*, one for each of its names."""
+        """Return the ids of the item to which the alias *item* refers, one id for each name of the
+        item.
+
+        Empty if *item* is not an alias.
+        """
         original = self.listed[server].listing.originals.get(pin_key(item.kind, item.name))
         if original is None:
             return ()
@@ -240,7 +262,10 @@ class _Governance:
         return tuple(entity_id(item.kind, original[0], name) for name in names)
 
     def vouched(self, server: str, items: Mapping[str, ToolDefinition]) -> AbstractSet[str]:
-        """Return the ids of tools and aliases with behaviour hints of the host."""
+        """Return the ids of tools that the host itself marked as read-only or destructive.
+
+        An alias counts if the host marked the original.
+        """
         result = self.listed[server]
         host_hints, originals = result.registration.hints, result.listing.originals
         vouched_ids = set()
@@ -256,7 +281,9 @@ class _Governance:
         return vouched_ids
 
     def _with_host_hints(self, server: str, item: ToolDefinition) -> ToolDefinition:
-        """Return an alias with the host's hints on its original."""
+        """Return the definition *item*; for an alias, add the hints that the host gave to the
+        original.
+        """
         listing, hints = self.listed[server].listing, item.hints
         if item.kind == "tool" and (original := listing.originals.get(item.name)):
             for name in self._names_of(*original, "tool"):
@@ -266,7 +293,7 @@ class _Governance:
     def definitions(
         self, server: str, items: Mapping[str, ToolDefinition], access: Mapping[str, Access]
     ) -> Mapping[str, ToolDefinition]:
-        """Return *items* with the hints of the host and of their *access*.
+        """Return *items* with the host's hints and the hints of *access*, keyed by id.
 
         The description of a server names only tools that every caller who sees the server may find.
         A caller who sees a disabled server also sees disabled tools.
@@ -296,7 +323,10 @@ class _Governance:
         return governed
 
     def entry(self, item: Entity, parent: Entity | None) -> Entity:
-        """Return the entry *item* under its rules. Its server's entry limits access to a tool."""
+        """Return the catalog entry *item* with the host's access rules applied.
+
+        *parent* is the entry of the server of a tool. It limits the access to the tool.
+        """
         access = self.rules.access(item.server, item.name)
         if parent is not None and item.described:
             whole = Access(enabled=parent.hints.enabled, status=parent.status, scopes=parent.scopes)
@@ -305,7 +335,11 @@ class _Governance:
         return self._without_hidden_tools(_apply_access(item, access))
 
     def _without_hidden_tools(self, entity: Entity) -> Entity:
-        """Return the entry of a server without tools that some of its callers may not find."""
+        """Return the catalog entry *entity*. For a server, remove tools that some callers may not
+        find.
+
+        Only callers who may find the server count.
+        """
         tools = as_objects(entity.metadata.get(TOOLS)) if entity.kind in SERVER_KINDS else []
         server, hidden = described_server(entity.name), set()
         for name in {as_text(tool.get("name")) for tool in tools} - {""}:
@@ -316,7 +350,7 @@ class _Governance:
 
 
 def _is_open(access: Access, server: Access | Entity) -> bool:
-    """Return whether every caller who sees *server* also sees an item with this *access*."""
+    """Return whether every caller who sees *server* also sees an item whose access is *access*."""
     statuses = {None, *DEFAULT_STATUSES, server.status}
     return access.status in statuses and access.scopes <= server.scopes
 
@@ -336,7 +370,7 @@ def _with_hints(definition: ToolDefinition, access: Access) -> ToolDefinition:
 
 
 def _apply_access(entity: Entity, access: Access) -> Entity:
-    """Return *entity* with *access* applied."""
+    """Return *entity* with the hints, status and scopes of *access*."""
     if access is NO_ACCESS_RULE:
         return entity
     return replace(
@@ -353,7 +387,9 @@ def _is_named_by_host(result: ListResult) -> bool:
 
 
 def _needs_storage(listed: Mapping[str, ListResult]) -> bool:
-    """Return whether names must be stored, because some names do not come from the host."""
+    """Return whether bindings of names must be stored, because a name does not come from the
+    host.
+    """
     return any(
         len(result.listing.definitions) > 0 and not _is_named_by_host(result)
         for result in listed.values()

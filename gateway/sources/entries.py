@@ -1,4 +1,4 @@
-"""Source of the catalog's stored entries."""
+"""Source of the entries in the catalog's store."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from gateway.types import Access, Code, Diagnostic, Entity, InvokeResult, JsonOb
 from gateway.types.listing import Listing
 
 ENTRIES = "catalog:"
-"""Name of the source of entries, reserved for it."""
+"""Name of the entries' source. Other sources cannot use it."""
 MAX_SERVER_CHARS = 64
 """Maximum length of the name of a server, in characters."""
 
 _Row: TypeAlias = tuple[tuple[Entity, ...], tuple[Diagnostic, ...]]
-"""Entities of a stored row (a server with its tools) and diagnostics. Both may be empty."""
+"""Entities and diagnostics of a stored row (such as a server with its tools). Both may be empty."""
 
 
 class EntrySource:
-    """Adds the entries of a store to the catalog. It has no tools that can be called.
+    """Source of the stored entries of the catalog. Entries are found, but cannot be called.
 
     Args:
         store: Store of the entries.
         options: Options; `on_suspicion` decides whether suspicious entries are left out.
-        kinds: Custom kinds of the host.
+        kinds: Custom kinds of the host, keyed by name.
     """
 
     def __init__(
@@ -42,14 +42,14 @@ class EntrySource:
     ) -> None:
         self.server = ENTRIES
         self.trusted = False
-        """Entries may come from manifests of strangers."""
+        """False, because entries may come from manifests of strangers."""
         self.store = store
         self._host_kinds = dict(kinds)
         self.kinds = dict(kinds)
-        """Kinds declared so far, keyed by name."""
+        """Custom kinds of the host and of its configuration files, keyed by name."""
         self._options = options
         self._rows: dict[tuple[str, str], _Row] = {}
-        """Parsed rows, keyed by id and text."""
+        """Parsed rows, keyed by (id of the row, stored text)."""
         self._rules: dict[str, Access] = {}
         self._closed = False
 
@@ -80,10 +80,10 @@ class EntrySource:
         )
 
     def declare(self, kinds: Mapping[str, CustomKind]) -> bool:
-        """Replace the kinds that configuration files declare, in addition to the host's kinds.
+        """Replace the custom kinds of configuration files, which are added to the host's own kinds.
 
         Returns:
-            True if a kind changed, so that all entries are read again.
+            True if a kind changed, so that all entries are parsed again.
         """
         after = {**self._host_kinds, **kinds}
         changed = after != self.kinds
@@ -118,7 +118,10 @@ class EntrySource:
         return (server, *tools), (*notes, *listing.diagnostics)
 
     def _list_described(self, key: str, listed: Sequence[object]) -> Listing:
-        """Return the tools that the entry *key* describes, checked as the tools of a server."""
+        """Return the tools that the entry with the id *key* describes.
+
+        They pass the same checks as the tools of a server.
+        """
         from gateway.mcp import definitions  # noqa: PLC0415  (only who has such entries pays for it)
         from gateway.mcp.collector import DefinitionCollector  # noqa: PLC0415  (as above)
 
@@ -144,7 +147,9 @@ class EntrySource:
 
 
 def _read_rule(text: str) -> Access:
-    """Parse a stored rule; an unreadable rule disables its entries."""
+    """Parse the stored access rule *text*. If it is unreadable, return a rule that disables
+    entries.
+    """
     try:
         return Access(**json.loads(text))
     except (ValueError, TypeError):
@@ -152,12 +157,15 @@ def _read_rule(text: str) -> Access:
 
 
 def described_server(name: str) -> str:
-    """Return the server name for an entry with this *name*."""
+    """Return the server name under which the tools of the server entry *name* are listed."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", name)[:MAX_SERVER_CHARS]
 
 
 def _described_tool(entry: Entry, tool: ToolDefinition, notes: tuple[Diagnostic, ...]) -> Entity:
-    """Return a tool of a server's entry, with the id that it keeps when the server is connected."""
+    """Return the entity of a *tool* that the server *entry* describes.
+
+    The entity keeps its id when the server itself is connected.
+    """
     server = described_server(entry.name)
     key = entity_id("tool", server, tool.name)
     return Entity(

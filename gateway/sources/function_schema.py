@@ -1,4 +1,4 @@
-"""Tool definitions and argument validators from Python functions.
+"""Tool definitions and argument validators, derived from Python functions.
 
 Names come from the signature, types from the annotations, and texts from the docstring (Google,
 numpy or ReST). ``Annotated[..., Field(...)]`` has priority over the docstring.
@@ -33,9 +33,12 @@ _UNSUPPORTED_PARAMETERS: Mapping[object, str] = {
 
 
 def read_bytes(raw: bytes | bytearray | memoryview) -> tuple[str, bool]:
-    """Return the text of *raw*, or its base64, and whether *raw* is a text.
+    """Return *raw* as text, or as base64 if it is not text.
 
     Text is UTF-8 without NUL characters.
+
+    Returns:
+        The text or base64, and True if it is the text.
     """
     content = bytes(raw)
     with suppress(UnicodeDecodeError):
@@ -50,12 +53,13 @@ def to_json(answer: object) -> Any:
     try:
         return dump(plain, mode="json", fallback=str)
     except UnicodeDecodeError:
-        # The result is a model or a dataclass that contains bytes.
+        # The result is a model or a dataclass that contains bytes, which the first attempt
+        # rejected.
         return dump(_without_bytes(dump(plain)), mode="json", fallback=str)
 
 
 def _without_bytes(value: object) -> object:
-    """Return *value* with bytes replaced by texts, as by `read_bytes`."""
+    """Return *value* with bytes replaced by text or base64, as `read_bytes` does."""
     if isinstance(value, bytes | bytearray | memoryview):
         return read_bytes(value)[0]
     if isinstance(value, dict):
@@ -68,7 +72,9 @@ def _without_bytes(value: object) -> object:
 
 
 def _bind(arguments_of: TypeAdapter[Any], arguments: JsonObject) -> dict[str, object]:
-    """Return *arguments* coerced, with defaults for missing ones.
+    """Return the *arguments* of a call with the declared types, with defaults for missing ones.
+
+    *arguments_of* is the validator of the function's arguments.
 
     Raises:
         InvalidRequestError: If the arguments are invalid.
@@ -90,13 +96,13 @@ class _QuietJsonSchema(GenerateJsonSchema):
 def describe_function(
     function: Function, *, name: str | None, description: str | None, hints: Hints
 ) -> ToolFunction:
-    """Create a tool from *function*.
+    """Return *function* with the definition of its tool.
 
     Args:
         function: Function that the tool calls.
         name: Name of the tool; None uses the function's name.
         description: Description; None uses the docstring's text.
-        hints: Hints of the definition.
+        hints: Hints for the definition.
 
     Raises:
         ConfigError: If the function cannot be called with a JSON object or has no name, or if the
@@ -148,12 +154,15 @@ def _read_signature(function: Function, tool_name: str) -> inspect.Signature:
 def _read_arguments(
     tool_name: str, signature: inspect.Signature, texts: Mapping[str, str]
 ) -> tuple[TypeAdapter[Any], JsonObject]:
-    """Return a validator for the arguments of a function, and their JSON Schema."""
+    """Return a validator for the arguments of a function, and the arguments' JSON Schema.
+
+    *texts* are the descriptions of the parameters, keyed by name.
+    """
 
     def collect(**arguments: object) -> dict[str, object]:
         return arguments
 
-    # Pydantic reads the signature of the function that it calls: one that returns its arguments.
+    # Pydantic calls a function with the validated arguments. This one returns them.
     collector: Any = collect
     collector.__signature__ = signature.replace(return_annotation=signature.empty)
     collector.__annotations__ = {

@@ -1,4 +1,4 @@
-"""Python functions as a source of tools.
+"""Source of tools that are Python functions.
 
 * A plain function runs in a worker thread, an async function in the caller's task.
 * The time limit ends the waiting. A plain function that is already running cannot be stopped.
@@ -33,7 +33,7 @@ _NO_HINTS = Hints()
 
 
 class FunctionSource:
-    """Functions of the host. Adding and removing them is thread-safe."""
+    """Source of the host's functions. Adding and removing functions is thread-safe."""
 
     def __init__(self, server: str = "local", *, options: UpstreamOptions | None = None) -> None:
         self.server = check_server_name(server)
@@ -82,20 +82,20 @@ class FunctionSource:
         return tool.definition
 
     def remove(self, name: str) -> bool:
-        """Remove a tool; return whether it existed."""
+        """Remove the tool *name*; return whether it existed."""
         with self._lock:
             self._access.pop(name, None)
             return self._functions.pop(name, None) is not None
 
     async def list_tools(self) -> Listing:
-        """Return the functions in the order in which they were added."""
+        """Return the tools in the order in which their functions were added."""
         self._check_open()
         with self._lock:
             definitions = tuple(tool.definition for tool in self._functions.values())
             return Listing(definitions=definitions, access=dict(self._access))
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
-        """Call the function. See `Source.call`."""
+        """Call the function of *tool*. See `Source.call`."""
         self._check_open()
         with self._lock:
             entry = self._functions.get(tool)
@@ -141,7 +141,7 @@ async def _run_function(function: Function, arguments: dict[str, object]) -> obj
         answer = await answer
     if isinstance(answer, AsyncIterable):
         return [item async for item in answer]
-    # A generator runs code of the function, which may block.
+    # In a thread, because each item of a generator runs code of the function, which may block.
     return await in_thread(list, answer) if isinstance(answer, Iterator) else answer
 
 

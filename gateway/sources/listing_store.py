@@ -2,10 +2,10 @@
 
 * A listing is stored under the fingerprint of its server's configuration, so that a changed
   configuration counts as another server. Listings not used for a month are deleted.
-* An approval contains two digests of a definition: the approved one and the one seen last.
-* Exposed names are also stored with approvals: the value is the id of the tool that has the name.
+* An approval contains two digests of a definition: the approved digest and the last seen digest.
+* Bindings of exposed names are stored like approvals, with the id of the tool in place of a digest.
 * A stored listing has a header line and a line of definitions. The definitions are parsed only when
-  needed, because a start with a saved index needs none.
+  needed, because a start with a saved index does not need them.
 """
 
 from __future__ import annotations
@@ -32,28 +32,32 @@ _fields_of, _hints_of = attrgetter(*_FIELD_NAMES), attrgetter(*_HINT_NAMES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredListing:
-    """A listing and the time when it was read."""
+    """A listing, and the time when it was read from its server."""
 
     listing: Listing
     listed_at: float
-    """Time of the listing, in seconds since the epoch."""
+    """Time when the listing was read, in seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredServer:
-    """Stored state of one server."""
+    """State of one server in the store: listing, approvals and last failure."""
 
     listing: StoredListing | None = None
     """Stored listing; None if missing or unreadable."""
     pins: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Approved digest and last seen digest, keyed by name."""
+    """Pairs (approved digest, last seen digest), keyed by name of the definition."""
     failure: tuple[float, str] | None = None
-    """Time (seconds since the epoch) and reason of the last failure; None after a success."""
+    """Time (seconds since the epoch) and reason of the last failed listing; None after a
+    success."""
 
     def recent_failure(self, now: float, ttl_s: float) -> str:
-        """Return the reason of a failure less than *ttl_s* seconds ago; else an empty string."""
+        """Return the reason of the last failure if it is less than *ttl_s* seconds old; else "".
+
+        *now* is the current time, in seconds since the epoch.
+        """
         failed_at, why = self.failure or (-math.inf, "")
-        # A timestamp in the future comes from a wrong clock.
+        # A timestamp in the future comes from a wrong clock and is ignored.
         return f"{why} (tried {now - failed_at:.0f} s ago)" if 0 <= now - failed_at < ttl_s else ""
 
 
@@ -61,60 +65,73 @@ class ListingStore(Protocol):
     """Store of listings and approvals. Every method may raise `StoreError`."""
 
     def listing(self, fingerprint: str) -> StoredListing | None:
-        """Return the listing of a configuration; None if missing or unreadable."""
+        """Return the listing stored under *fingerprint*; None if missing or unreadable."""
 
     def read(self, owners: Mapping[str, str]) -> Mapping[str, StoredServer]:
-        """Return the stored state of several servers, keyed by fingerprint of the configuration.
+        """Return the stored state of several servers, keyed by fingerprint of their configuration.
 
         Args:
             owners: Owners of the servers' approvals, keyed by fingerprint.
         """
 
     def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
-        """Store a new listing. If its configuration is new, also call `sweep`."""
+        """Store a new *listing* of *server*. If *fingerprint* is new, also call `sweep`."""
 
     def note_failure(self, fingerprint: str, detail: str) -> None:
         """Store the reason of a failed listing, until the next successful listing."""
 
     def forget(self, fingerprint: str) -> None:
-        """Delete the listing of a configuration."""
+        """Delete the listing stored under *fingerprint*."""
 
     def sweep(self) -> None:
-        """Delete the listings that were not used for a month."""
+        """Delete the listings that no process has used for a month."""
 
     def record_seen(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
-        """Record the digests seen now; return the names whose digest is not the approved one.
+        """Record the current digests of definitions; return the names whose digest is not approved.
 
         The first digest of a name is approved automatically.
+
+        Args:
+            owner: Owner of the approvals.
+            digests: Current digests, keyed by name of the definition.
         """
 
     def changed(self, owner: str) -> frozenset[str]:
-        """Return the names whose last seen digest is not the approved one."""
+        """Return the names of definitions whose last seen digest is not the approved digest."""
 
     def pins(self, owner: str) -> Mapping[str, tuple[str, str]]:
-        """Return the approved and the last seen digests, keyed by name."""
+        """Return pairs (approved digest, last seen digest), keyed by name of the definition."""
 
     def first_seen(self, owner: str) -> Mapping[str, float]:
-        """Return when each value was first bound (seconds since the epoch), keyed by value."""
+        """Return the time when each tool was first bound to a name.
+
+        Returns:
+            Times in seconds since the epoch, keyed by id of the tool.
+        """
 
     def bind(self, owner: str, holders: Mapping[str, str]) -> None:
-        """Record the tool that has or wants each exposed name. The first tool keeps the name."""
+        """Record the tool that has or wants each exposed name. The first tool keeps the name.
+
+        Args:
+            owner: Owner of the bindings.
+            holders: Ids of tools, keyed by exposed name.
+        """
 
     def approve(self, owner: str, names: Sequence[str], *, seen: str = "") -> None:
         """Approve the last seen digests of *names*.
 
         Args:
             owner: Owner of the approvals.
-            names: Names to approve.
-            seen: Digest that a person reviewed. Names whose last seen digest differs stay
-                unapproved. Empty approves any digest.
+            names: Names of the definitions to approve.
+            seen: Digest that a person reviewed. Definitions whose last seen digest differs from it
+                are not approved. Empty approves any digest.
         """
 
     def definition(self, digest: str) -> ToolDefinition | None:
-        """Return the definition with this *digest*; None if unknown.
+        """Return the definition whose digest is *digest*; None if unknown.
 
-        Approved definitions stay known as long as they are approved. The instructions of a server
-        are a definition of kind ``server``.
+        An approved definition stays known while it is approved. The instructions of a server are a
+        definition of kind ``server``.
         """
 
     def close(self) -> None:
@@ -124,10 +141,12 @@ class ListingStore(Protocol):
 def attempt_store(
     work: Callable[[], V], fallback: V, *, prefix: str = "", attempts: int = 3
 ) -> tuple[V, tuple[Diagnostic, ...]]:
-    """Return the result of *work* on a store; *fallback* and a diagnostic if the store fails.
+    """Run *work*, which uses a store; return its result.
 
-    After a store was rebuilt, *work* is repeated (a store has two files), and a diagnostic reports
-    the lost data.
+    If the store fails, *fallback* and a diagnostic are returned. *prefix* begins its text. If a
+    damaged store was rebuilt, *work* is repeated (a store has two files), and a diagnostic reports
+    the
+    lost data.
     """
     try:
         return work(), ()
@@ -139,7 +158,7 @@ def attempt_store(
 
 
 def store_note(error: StoreError, prefix: str = "") -> Diagnostic:
-    """Return the diagnostic for an error of the catalog's store."""
+    """Return the diagnostic for *error* of the catalog's store. *prefix* begins its text."""
     code: Code = "store_rebuilt" if error.rebuilt else "catalog_unavailable"
     return Diagnostic(stage="store", code=code, detail=f"{prefix}{error}")
 
@@ -163,7 +182,7 @@ class LazyDefinitions(Collection[ToolDefinition]):
         return tuple(map(_decode_definition, json.loads(self._text)))
 
     def __len__(self) -> int:
-        """Return the number of definitions, without parsing them."""
+        """Return the number of definitions, without parsing the text."""
         return self._count
 
     def __iter__(self) -> Iterator[ToolDefinition]:
@@ -171,12 +190,12 @@ class LazyDefinitions(Collection[ToolDefinition]):
         return iter(self._items)
 
     def __contains__(self, item: object) -> bool:
-        """Return whether an equal definition is included."""
+        """Return whether the listing contains a definition equal to *item*."""
         return item in self._items
 
 
 def encode(listing: Listing) -> str:
-    """Return a listing as text. `decode` reads the text."""
+    """Return *listing* as text for a store. `decode` reads the text."""
     definitions = _encode_definitions(listing.definitions)
     header = {
         "definitions": len(listing.definitions),
@@ -190,7 +209,7 @@ def encode(listing: Listing) -> str:
 
 
 def decode(text: str) -> Listing:
-    """Return the listing in a text that `encode` wrote.
+    """Return the listing from a stored *text*, which `encode` wrote.
 
     Raises:
         ValueError, KeyError, TypeError: If the text was changed or is damaged.
@@ -213,11 +232,10 @@ def decode(text: str) -> Listing:
 
 
 def digest_of(listing: Listing) -> str:
-    """Return the digest of the definitions of a listing, without parsing stored ones.
+    """Return a digest of the definitions of *listing*, without parsing stored definitions.
 
-    Returns:
-        Digest; empty if it would be incomplete, because the listing was never stored or a
-        definition has diagnostics.
+    The digest is empty if the listing was never stored or a definition has diagnostics. It would
+    otherwise be incomplete.
     """
     if isinstance(listing.definitions, LazyDefinitions):
         return listing.definitions.digest
@@ -227,7 +245,7 @@ def digest_of(listing: Listing) -> str:
 
 
 def fields_of(item: ToolDefinition) -> dict[str, object]:
-    """Return the stored fields of a definition, keyed by name."""
+    """Return the fields of a definition that are stored, keyed by field name."""
     values = (*_fields_of(item), *_hints_of(item.hints))
     return dict(zip((*_FIELD_NAMES, *_HINT_NAMES), values, strict=True))
 
@@ -240,6 +258,6 @@ def _decode_definition(row: Sequence[Any]) -> ToolDefinition:
     values, hints = row[: len(_FIELD_NAMES)], row[len(_FIELD_NAMES) :]
     return ToolDefinition(
         **dict(zip(_FIELD_NAMES, values, strict=True)),
-        # Listings of earlier versions lack the last hint.
+        # A listing stored by an earlier version lacks the last hint.
         hints=Hints(**dict(zip(_HINT_NAMES, hints, strict=False))),
     )

@@ -33,16 +33,16 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class ClientCapabilities:
-    """Capabilities of the clients of a gateway, shared by the gateway and its sources."""
+    """Capabilities of a gateway's clients. The gateway and its sources share one object."""
 
     can_be_asked: bool = False
-    """True if servers may ask the clients for input. Set it before sessions open, because a session
-    declares it once for all calls."""
+    """True if servers may ask the clients for input. Set it before the first connection, because a
+    session declares it once for all calls."""
 
 
 @dataclass(eq=False, repr=False)
 class McpSource:
-    """The tools of one MCP server.
+    """Source of the tools of one MCP server.
 
     Args:
         server: Name that the host gave the server.
@@ -52,8 +52,9 @@ class McpSource:
         options: Limits of time and size.
         trusted: True if the host trusts the server's description of its tools.
         clock: Monotonic clock of the circuit breaker, in seconds.
-        on_change: Called on the background loop when the server reports changed lists.
-        capabilities: Capabilities of the callers.
+        on_change: Called on the background loop when the server reports that a list (such as its
+            tools) changed.
+        capabilities: Capabilities of the gateway's clients.
         public_url: URL of this gateway at which users sign in; empty if there is none.
     """
 
@@ -71,15 +72,15 @@ class McpSource:
     def __post_init__(self) -> None:
         self.server = check_server_name(self.server)
         self.supervisor = Supervisor(self.server, self._connect, self.options, clock=self.clock)
-        """Owner of the connection. Use it only on the background loop."""
+        """Owner of the connection to the server. Use it only on the background loop."""
         self.users = self._user_sessions(self.target)
-        """Sessions of the users, if calls use their credentials; else None. Use them only on the
-        background loop."""
+        """Sessions of the users, if calls use each user's credentials; else None. Use them only on
+        the background loop."""
         self._repeatable: frozenset[str] = frozenset()
 
     @property
     def state(self) -> ConnectionState:
-        """State of the connection."""
+        """State of the connection to the server."""
         return self.supervisor.state
 
     @property
@@ -88,7 +89,9 @@ class McpSource:
         return self.supervisor.healthy
 
     def note_repeatable(self, listing: Listing) -> None:
-        """Remember the tools of *listing* that may run twice, if the server is trusted."""
+        """Remember the tools of *listing* whose calls may be repeated. Untrusted servers have
+        none.
+        """
         if self.trusted:
             self._repeatable = frozenset(
                 tool.name for tool in listing.tools if tool.hints.read_only or tool.hints.idempotent
@@ -131,7 +134,9 @@ class McpSource:
         await self.bridge.run(lambda: self._watch(uri, callbacks))
 
     async def close(self) -> None:
-        """End the connection and its process. Repeated calls and a closed bridge are harmless."""
+        """End the connection and the server's process. Repeated calls and a closed bridge are
+        harmless.
+        """
         if self.supervisor.refuse() or self.users is not None:
             with suppress(ClosedError):
                 await self.bridge.run(self._close)
@@ -160,7 +165,7 @@ class McpSource:
         def on_start() -> None:
             nonlocal has_started
             if has_started:
-                # The resource may have changed between the two connections.
+                # Reported because the resource may have changed between the two connections.
                 callbacks.on_change()
             has_started = True
             callbacks.on_start()
@@ -181,7 +186,7 @@ class McpSource:
         return UserSessions(
             self.server,
             target,
-            # Changed lists in the session of one user do not concern the shared listing.
+            # A changed list in the session of one user does not concern the listing of all users.
             lambda own: self._connect(own, on_change=lambda: None),
             self.options,
             clock=self.clock,

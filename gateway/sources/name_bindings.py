@@ -1,6 +1,6 @@
-"""Bindings of exposed names: the first tool with a name keeps it, even while the tool is missing.
+"""Bindings of exposed names to tools: the first tool with a name keeps it, even while missing.
 
-If the server of a tool was removed, another tool gets the name only after an approval.
+If the server of that tool was removed, another tool gets the name only after an approval.
 """
 
 from __future__ import annotations
@@ -19,37 +19,42 @@ _NOTE_PREFIX = "names are not stored for the next start: "
 
 
 class NameBindings:
-    """Tools that hold exposed names, in one gateway and in the store. Not thread-safe.
+    """The tools that hold the exposed names of one gateway, also in the store. Not thread-safe.
 
     Args:
         store: Store of the bindings.
-        scope: Returns the owner of the bindings in the store; if empty, bindings are not stored.
+        scope: Returns the owner of the bindings in the store. If the owner is empty, bindings are
+            not
+            stored.
     """
 
     def __init__(self, store: ListingStore, scope: Callable[[], str]) -> None:
         self._store = store
         self._scope = scope
         self._loaded = ""
-        """Owner whose bindings were loaded last."""
+        """Owner whose bindings were loaded last; empty before the first loading."""
         self._stored_tools: dict[str, str] = {}
-        """Tool that last wanted a name, as stored; keyed by name."""
+        """Stored id of the last tool that had or wanted a name, keyed by case-folded name."""
         self.holders: dict[str, str] = {}
         """Id of the tool that holds a name, keyed by case-folded name."""
         self.generations: dict[str, int] = {}
-        """Order in which tools were first seen, keyed by id: earlier tools have lower numbers.
-        Tools that arrived together have equal numbers.
+        """Order in which tools were first seen: numbers, keyed by tool id. Earlier tools have
+        lower numbers. Tools that arrived together have equal numbers.
         """
 
         self._persistent_holders: Mapping[str, str] = {}
-        """Holders that another process would load when it names the same tools."""
+        """Part of `holders` that is stored, so that another process would load it."""
 
     @property
     def digest(self) -> str:
-        """Digest of the bindings on which the names of a build depend."""
+        """Digest of the stored bindings, on which the exposed names of a build depend."""
         return digest(repr(sorted(self._persistent_holders.items())))
 
     def load(self, *, again: bool = False) -> tuple[Diagnostic, ...]:
-        """Load the stored bindings, once per owner; return diagnostics of a failing store."""
+        """Load the stored bindings, once per owner; return diagnostics of a failing store.
+
+        *again* loads bindings again that are already loaded.
+        """
         scope = self._scope()
         if not scope or (scope == self._loaded and not again):
             return ()
@@ -72,15 +77,15 @@ class NameBindings:
     def bind(
         self, names: Mapping[str, str], claims: Mapping[str, str], *, keep: bool
     ) -> tuple[Diagnostic, ...]:
-        """Record the current names and store new bindings; return diagnostics of a failing store.
+        """Record the current names, and store new bindings; return diagnostics of a failing store.
 
         Args:
-            names: Exposed name of each tool, keyed by id.
+            names: Exposed name of each tool, keyed by id of the tool.
             claims: Id of the tool that wants a name whose holder is gone, keyed by case-folded
                 name.
             keep: True to store new bindings.
         """
-        # Interned, because the index has the same texts.
+        # Interned to save memory, because the index contains the same texts.
         current = {sys.intern(name.casefold()): key for key, name in names.items()}
         before, self.holders = self.holders, {**current, **self.holders}
         newest = max(self.generations.values(), default=-1) + 1
@@ -104,7 +109,15 @@ def renamed(
     names: Mapping[str, str],
     holders: Mapping[str, str],
 ) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each tool that was renamed because another tool holds its name."""
+    """Yield a diagnostic for each tool that was renamed because another tool holds its name.
+
+    Args:
+        lost: Case-folded names that tools did not get, keyed by tool id.
+        claims: Ids of tools that want a name whose holder is gone, keyed by name.
+        own: Names that the tools would have, keyed by tool id.
+        names: Exposed names, keyed by tool id.
+        holders: Ids of the tools that hold names, keyed by name.
+    """
     for key, folded in sorted(lost.items()):
         if folded not in holders:
             continue
@@ -118,7 +131,10 @@ def renamed(
 
 
 def similar(own_names: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each group of names that are easily confused."""
+    """Yield a diagnostic for each group of tools whose names are easily confused.
+
+    *own_names* are the tools' names in their sources, keyed by tool id.
+    """
     for keys in similar_names(own_names)[:_MAX_SIMILAR]:
         detail = f"these names are easily confused: {', '.join(keys)}"
         yield Diagnostic(stage="catalog", code="name_similar", detail=detail)

@@ -12,7 +12,7 @@ from gateway.types.invocation import error_result
 from gateway.types.listing import Listing, WatchCallbacks
 
 Function = Callable[..., object]
-"""Function that a host can add as a tool, plain or async."""
+"""Plain or async function that a host can add as a tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,12 +22,14 @@ class ToolFunction:
     definition: ToolDefinition
     function: Function
     bind: Callable[[JsonObject], dict[str, object]]
-    """Checks and coerces arguments, and adds defaults. Raises `ValueError`."""
+    """Returns the arguments of a call, converted to the declared types, with defaults for missing
+    ones.
+    Raises `ValueError` if they are invalid."""
 
 
 @runtime_checkable
 class ResourceSource(Protocol):
-    """A source that also has resources, prompts or completions."""
+    """A source that also has resources, prompts or completions of arguments."""
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Send one request that changes nothing, and return its result as JSON.
@@ -58,11 +60,14 @@ class Watchable(Protocol):
 
 
 class Source(Protocol):
-    """Tools of one server, or of functions of the host. Usable from any event loop."""
+    """A source of tools: one server, or functions of the host. Usable from any event loop."""
 
     @property
     def server(self) -> str:
-        """Name that the host gave, unique in a gateway; not the name that a server reports."""
+        """Name that the host gave the source. It is unique in a gateway, and is not the name that a
+        server
+        reports.
+        """
 
     @property
     def trusted(self) -> bool:
@@ -96,7 +101,9 @@ class Source(Protocol):
         """
 
     async def close(self) -> None:
-        """Release all resources within seconds. Repeated calls are harmless."""
+        """Release the connections and processes of the source within seconds. Repeated calls are
+        harmless.
+        """
 
 
 class Transform(Protocol):
@@ -104,10 +111,12 @@ class Transform(Protocol):
 
     @property
     def kind(self) -> Kind:
-        """Kind of the changed definitions: ``tool``, ``prompt`` or ``resource``."""
+        """Kind of the definitions that the transform changes: ``tool``, ``prompt`` or
+        ``resource``.
+        """
 
     def apply(self, listing: Listing, *, server: str) -> Listing:
-        """Return the changed *listing*, with a diagnostic for each rule without a match.
+        """Return the changed *listing*. A rule that matches no item causes a diagnostic.
 
         Args:
             listing: Listing as the source returned it.
@@ -122,7 +131,7 @@ def resources_of(source: Source | None, server: str) -> ResourceSource:
     """Return *source* if it has resources and prompts.
 
     Raises:
-        InvalidRequestError: If it does not, or *source* is None.
+        InvalidRequestError: If it has none, or *source* is None.
     """
     if not isinstance(source, ResourceSource):
         raise InvalidRequestError(f"server {server!r} has no resources and no prompts")
@@ -133,7 +142,7 @@ def watchable(source: Source | None, server: str, uri: str) -> Watchable:
     """Return *source* if it may report changes of a resource.
 
     Raises:
-        InvalidRequestError: If it does not, or *source* is None.
+        InvalidRequestError: If it does not report changes, or *source* is None.
     """
     if not isinstance(source, Watchable):
         raise InvalidRequestError(f"server {server!r} does not report changes of {uri!r}")
@@ -141,7 +150,7 @@ def watchable(source: Source | None, server: str, uri: str) -> Watchable:
 
 
 def load_failed(server: str, failed: Failed, previous: Listing | None) -> Listing:
-    """Return the replacement of a failed listing: the previous definitions, and a diagnostic."""
+    """Return a listing in place of a failed one: the *previous* definitions, and a diagnostic."""
     error, reason = failed.error, failed.reason
     detail = error.with_stderr if isinstance(error, UpstreamError) else reason
     detail = detail if server in reason else f"{server!r}: {detail}"

@@ -1,6 +1,6 @@
-"""Registry of the sources and rules of one gateway, and listing of all sources.
+"""Registry of the sources and access rules of one gateway, and listing of all sources.
 
-A failing server or a bad tool does not affect the others.
+A failing server or a bad tool does not affect other servers and tools.
 """
 
 from __future__ import annotations
@@ -29,31 +29,32 @@ from gateway.types.listing import Listing
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A source, and the host's hints and access rules for its tools.
+    """A source, with the host's hints and access rule for it.
 
     Each change of the source's tools creates a new object, so that the source is listed again.
     """
 
     source: Source
     hints: Mapping[str, Hints] = field(default_factory=dict)
-    """Hints, keyed by the source's own tool name. They have priority over hints of the source."""
+    """Hints, keyed by the source's own tool name. They have priority over the hints of the
+    source."""
     _: KW_ONLY
     follows: frozenset[str] = frozenset()
-    """Servers whose changes also change this source."""
+    """Names of servers. A change of one of them also counts as a change of this source."""
     itself: ToolDefinition | None = None
-    """Definition of the source as an entity, if the source is a server."""
+    """Definition of the source as an entity, if it is a server; else None."""
     limits: UpstreamOptions | None = None
-    """Limits for the check of the listing; None if the source checks it itself."""
+    """Limits for checking the source's listing; None if the source checks its listing itself."""
     access: Access = NO_ACCESS_RULE
     """Access rule of the host for the whole source."""
 
 
 class Registry:
-    """The sources of one gateway, and its rules. Thread-safe.
+    """The sources of one gateway, and its access rules. Thread-safe.
 
     Args:
         rules: Access, keyed by pattern of names. See `CatalogOptions.rules`.
-        visibility: Creates the visibility for callers from policies.
+        visibility: Returns the visibility for callers that the given access policies produce.
     """
 
     def __init__(
@@ -62,23 +63,28 @@ class Registry:
         visibility: MakeVisibility = without_policies,
     ) -> None:
         self._rules: dict[str, tuple[Mapping[str, Access], ...]] = {"": (dict(rules or {}),)}
-        """Tables of rules, keyed by origin."""
+        """Tables of access rules, keyed by origin. The origin of the options is ""."""
         self._policies: dict[str, tuple[AccessPolicy, ...]] = {"": (), "files": ()}
-        """Policies, keyed by origin, in order of priority."""
+        """Access policies in order of priority, keyed by origin ("" for the host)."""
         self.make_visibility = visibility
         self.visibility = visibility(())
-        """Current visibility for callers, by the host's policies, then the policies of files."""
+        """Current visibility of entities, from the host's policies and the policies of files."""
         self._visibility_changes = 0
         self._lock = threading.Lock()
         self._registrations: dict[str, Registration] = {}
         self._followers: defaultdict[str, set[str]] = defaultdict(set)
-        """Servers that follow the changes of a server, keyed by the followed server."""
+        """Servers that are listed again after a change of another server, keyed by that other
+        server."""
         self.generation = 0
-        """Number of changes. Equal numbers mean equal registrations."""
+        """Number of changes so far. While it stays equal, registrations and rules are unchanged."""
         self._watchers: dict[object, Callable[[], None]] = {}
 
     def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
-        """Call *on_change* after every change, on any thread; return a function that stops it."""
+        """Call *on_change* after every change, on the thread that made it.
+
+        Returns:
+            Function that ends these calls.
+        """
         token = object()
         self._watchers[token] = on_change
 
@@ -124,12 +130,14 @@ class Registry:
 
     @property
     def rules(self) -> AccessRules:
-        """Current rules; rules of the options come first."""
+        """Current access rules. Rules of the options come before all others."""
         with self._lock:
             return AccessRules(*(table for tables in self._rules.values() for table in tables))
 
     def set_rules(self, origin: str, *tables: Mapping[str, Access]) -> None:
-        """Replace the rules of *origin* (such as files), which come after those of the options."""
+        """Replace the access rules of *origin* (such as files). Rules of the options come before
+        them.
+        """
         rules = tuple(table for table in map(dict, tables) if table)
         with self._lock:
             if self._rules.get(origin, ()) == rules:
@@ -139,10 +147,10 @@ class Registry:
         self._notify()
 
     def set_policies(self, origin: str, policies: tuple[AccessPolicy, ...]) -> None:
-        """Replace the policies of *origin*: empty for the host, ``files`` for its files.
+        """Replace the access policies of *origin*: "" for the host, ``files`` for the host's files.
 
         Raises:
-            ConfigError: If no plugin enforces *policies*. Nothing is changed then.
+            ConfigError: If no plugin enforces *policies*. No policy is then changed.
         """
         with self._lock:
             if self._policies[origin] == policies:
@@ -155,8 +163,9 @@ class Registry:
         self._notify()
 
     def audience(self, caller: Caller) -> Hashable:
-        """Return a key shared by all callers with the same visibility. It changes whenever the set
-        of policies that hide entities changes.
+        """Return a key for *caller*. Callers with equal keys can see the same entities.
+
+        The key also changes whenever the set of policies that hide entities changes.
         """
         with self._lock:
             visibility, changes = self.visibility, self._visibility_changes
@@ -183,7 +192,11 @@ class Registry:
             self.generation += 1
 
     def remove(self, server: str) -> Source | None:
-        """Remove *server*; return its source for the caller to close, or None if unknown."""
+        """Remove *server* from the registry.
+
+        Returns:
+            Source of the server, which the caller has to close; None if *server* is unknown.
+        """
         with self._lock:
             removed = self._registrations.pop(server, None)
             if removed is None:
@@ -206,23 +219,24 @@ class Registry:
 
 @dataclass(frozen=True, kw_only=True)
 class ListResult:
-    """The listing of one source."""
+    """Listing of one source, with the source's registration."""
 
     registration: Registration
     listing: Listing
     failed: bool = False
-    """True if the source, or a part of it, could not be listed. Missing definitions then come from
-    the last listing, or are absent.
+    """True if the source, or a part of a combined source, could not be listed. Its definitions then
+    come
+    from the last listing, or are missing.
     """
 
     def makes_same_index(self, other: ListResult) -> bool:
-        """Return whether *other* would produce the same index."""
+        """Return whether the *other* result would produce the same index."""
         is_same = self.registration is other.registration and self.failed == other.failed
         return is_same and self.listing.content == other.listing.content
 
     @cached_property
     def definitions(self) -> Mapping[str, ToolDefinition]:
-        """Listed definitions and the server itself, with the host's hints, keyed by id."""
+        """Definitions of all items and of the server itself, with the host's hints, keyed by id."""
         server, hints = self.registration.source.server, self.registration.hints
         itself, listing = self.registration.itself, self.listing
         items = {entity_id(item.kind, server, item.name): item for item in listing.definitions}
@@ -231,7 +245,7 @@ class ListResult:
             if item := items.get(key):
                 items[key] = replace(item, hints=merge_hints(hint, item.hints))
         if itself is not None:
-            # A disabled tool must not be found, not even by the words of its server.
+            # A disabled tool must not be found, not even through the description of its server.
             enabled = [
                 item.name for item in items.values() if item.kind == "tool" and item.hints.enabled
             ]
@@ -257,7 +271,7 @@ async def list_sources(
     Args:
         registrations: Registered sources, keyed by server.
         before: Last results, keyed by server.
-        telemetry: Counts failures, failures of the store, and quarantined tools.
+        telemetry: Counts failures of sources and of the store, and quarantined tools.
         progress: Called before and after servers are listed, with the number of finished servers
             and the total number. Not called if stored listings suffice.
     """
@@ -268,7 +282,7 @@ async def list_sources(
         or before[server].failed
         or before[server].registration is not registration
     ]
-    # Sources inside transforms.
+    # All sources, including the ones inside transforms.
     sources = [
         getattr(outer := registrations[server].source, "inner", outer) for server in outdated
     ]
@@ -292,19 +306,20 @@ async def _list_source(
     if isinstance(listing, Failed):
         error_type = type(listing.error).__name__
         telemetry.add("gateway.upstream.failures", attributes={"error.type": error_type})
-        # An earlier listing may come from another source with the same name.
+        # An earlier result may belong to another source with the same name.
         is_same = before is not None and before.registration.source is registration.source
         previous = before.listing if before is not None and is_same else None
         listing = load_failed(registration.source.server, listing, previous)
         result = ListResult(registration=registration, listing=listing, failed=True)
-        # Another error message does not change the index.
+        # If only a diagnostic text differs, the index is unchanged, so keep the old object.
         return before if before and before.makes_same_index(result) else result
     codes = [note.code for note in listing.diagnostics]
     if quarantined := codes.count("tool_quarantined"):
         telemetry.add("gateway.tools.quarantined", quarantined)
     store_codes = {"catalog_unavailable", "store_rebuilt"}
     telemetry.store_failed("catalog", [code for code in codes if code in store_codes])
-    # A combined source reports a part that failed. It is then listed again as a whole.
+    # A combined source reports a failed part by this diagnostic. It is then listed again as a
+    # whole.
     failed = "source_load_failed" in codes
     return ListResult(registration=registration, listing=listing, failed=failed)
 
@@ -316,7 +331,8 @@ async def _read_listing(registration: Registration) -> Listing:
         return listing
     from gateway.mcp.collector import check_listing  # noqa: PLC0415  (the scanner is heavy: only a host with sources of its own pays for it)
 
-    # Scanning megabytes of text takes seconds, during which other sources must continue.
+    # In a thread, because scanning megabytes of text takes seconds, during which other sources must
+    # continue.
     checked = await asyncio.to_thread(
         check_listing, listing, source.server, limits, trusted=source.trusted
     )

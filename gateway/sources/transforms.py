@@ -2,11 +2,11 @@
 
     TransformedSource(source, Filter(deny=("delete_*",)), Prefix("crm_"))
 
-* A transform applies to one kind, by default to tools. Resources keep their URIs, because requests
-  contain them. A virtual server can give them other URIs.
+* A transform applies to one kind of definition, by default to tools. Resources keep their URIs,
+  because requests contain them. A virtual server can give them other URIs.
 * A transform maps names in both directions. An item that it hides cannot be called or read.
-* A rule without a match causes a diagnostic, because a misspelt ``deny`` would expose a tool that
-  it should hide.
+* A rule that matches no item causes a diagnostic, because a misspelt ``deny`` would expose a tool
+  that it should hide.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefini
 from gateway.types.listing import Listing, WatchCallbacks, pin_key
 
 Key: TypeAlias = tuple[Kind, str]
-"""Kind, and a name that is unique in this kind."""
+"""Kind of a definition, and its name, which is unique in this kind."""
 Owner: TypeAlias = tuple[str, str]
-"""Source, and its own name of a definition."""
+"""Name of a source, and the source's own name of a definition."""
 
 
 _KEYED_FIELDS = ("digests", "suspicions", "access", "originals")
-"""Fields of a listing that are mappings keyed by `pin_key`."""
+"""Names of the fields of a `Listing` that are mappings keyed by `pin_key`."""
 _EMPTY_LISTING = Listing()
 
 
@@ -50,8 +50,8 @@ def select(
 
     Args:
         listings: Listings, keyed by source.
-        owners: Owner of each new name, in the order of the result.
-        whole: Listing with the remaining fields of the result.
+        owners: Owner of each definition, keyed by its new name, in the order of the result.
+        whole: Listing from which the result takes its other fields, such as instructions.
     """
     listed = {
         (source, item.kind, item.name): item
@@ -75,7 +75,7 @@ def select(
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """Adds a prefix to every name.
+    """Adds a prefix to the name of every tool or prompt.
 
     Raises:
         ConfigError: If the prefix is not valid in a name, or *kind* is ``resource``.
@@ -84,7 +84,7 @@ class Prefix:
     text: str
     _: KW_ONLY
     kind: Kind = "tool"
-    """``tool`` or ``prompt``."""
+    """Kind of the renamed definitions: ``tool`` or ``prompt``."""
 
     def __post_init__(self) -> None:
         check_tool_name(self.text)
@@ -102,7 +102,7 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Keeps items whose name matches a pattern of *allow* and no pattern of *deny*.
+    """Hides items whose name matches no pattern of *allow*, or a pattern of *deny*.
 
     Patterns are case-sensitive shell patterns (``get_*``, ``?``, ``[ab]``). Resources are matched
     by their URIs, including URIs made from a template, so a pattern for a template should end with
@@ -110,12 +110,15 @@ class Filter:
     """
 
     allow: tuple[str, ...] | None = None
-    """Allowed patterns; None allows all items of the kind, and an empty tuple allows none."""
+    """Patterns of allowed names; None allows all items of the kind, and an empty tuple allows
+    none."""
     deny: tuple[str, ...] = ()
     kind: Kind = "tool"
 
     def apply(self, listing: Listing, *, server: str) -> Listing:
-        """Return the allowed items of *listing*, and diagnostics about unmatched patterns."""
+        """Return the listing with only the allowed items, and a diagnostic for each unmatched
+        pattern.
+        """
         names = _names_of_kind(listing, self.kind)
         notes = (
             f"{server!r}: no {self.kind} matches {pattern!r}"
@@ -140,7 +143,9 @@ def _matches_pattern(name: str, rule: str, forms: Iterable[Callable[[str], str]]
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """Gives definitions other names. An item whose own name was given to another one is hidden.
+    """Gives tools or prompts other names.
+
+    If a new name is already the name of another item, that other item is hidden.
 
     Args:
         names: New names, keyed by the source's own names.
@@ -152,7 +157,7 @@ class Rename:
     names: Mapping[str, str]
     _: KW_ONLY
     kind: Kind = "tool"
-    """``tool`` or ``prompt``."""
+    """Kind of the renamed definitions: ``tool`` or ``prompt``."""
 
     def __post_init__(self) -> None:
         _check_renamable(self.kind)
@@ -168,7 +173,7 @@ class Rename:
         notes = (
             *_missing_notes(self.names, names, self.kind, server, "renamed"),
             *(
-                f"{server!r}: {self.kind} {name!r} is hidden, because another one has its name"
+                f"{server!r}: {self.kind} {name!r} is hidden: another {self.kind} got its name"
                 for name in sorted(hidden)
             ),
         )
@@ -188,7 +193,9 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """Replaces descriptions. *texts* is keyed by the source's own name or URI."""
+    """Replaces the descriptions of items. *texts* contains the new ones, keyed by own name or
+    URI.
+    """
 
     texts: Mapping[str, str] = field(default_factory=dict)
     _: KW_ONLY
@@ -213,7 +220,7 @@ class Describe:
 
 
 class TransformedSource:
-    """The source *source*, changed by *transforms* in their order.
+    """A source whose listing is changed by *transforms*, in their order.
 
     Example:
         >>> import asyncio
@@ -252,7 +259,7 @@ class TransformedSource:
         return await self.inner.call(original, arguments, tool_id=tool_id)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Request an exposed resource or prompt. See `ResourceSource.ask`."""
+        """Send a request for an exposed resource or prompt. See `ResourceSource.ask`."""
         source = resources_of(self.inner, self.server)
         original = self.original_name(*request_target(params))
         return await source.ask(method, retarget_request(params, original))
@@ -263,7 +270,7 @@ class TransformedSource:
         await source.watch(self.original_name("resource", uri), callbacks)
 
     async def close(self) -> None:
-        """Close the source."""
+        """Close the original source."""
         await self.inner.close()
 
     def original_name(self, kind: Kind, name: str) -> str:
@@ -284,7 +291,7 @@ class TransformedSource:
 
 
 def _check_renamable(kind: Kind) -> None:
-    """Raise `ConfigError` if items of this kind cannot be renamed."""
+    """Raise `ConfigError` if *kind* is ``resource``, because resources keep their URIs."""
     if kind not in {"tool", "prompt"}:
         raise ConfigError(
             f"a {kind} keeps its URI here; a virtual server can show it under another one"
@@ -298,7 +305,10 @@ def _names_of_kind(listing: Listing, kind: Kind) -> set[str]:
 def _rename(
     listing: Listing, kind: Kind, rename: Callable[[str], str | None], notes: Iterable[str]
 ) -> Listing:
-    """Return *listing* with the items of *kind* renamed. A new name of None removes an item."""
+    """Return *listing* with the items of *kind* renamed, and with the diagnostics *notes*.
+
+    *rename* returns the new name of an item, or None to remove the item.
+    """
     owners: dict[Key, Owner] = {}
     for item in listing.definitions:
         name = rename(item.name) if item.kind == kind else item.name

@@ -1,11 +1,11 @@
-"""Virtual servers: aliases of items of other servers.
+"""Virtual servers: servers whose items are aliases of items of other servers.
 
-* The alias of a resource is another URI, and that of a prompt another name. The alias of a template
-  replaces only the part before the first expression, so that each URI made from the alias maps to a
-  URI of the original.
-* An alias belongs to one definition. If the original changes, a diagnostic reports it or the alias
-  is left out, until the change is approved. The approved digest is in the table, or is the first
-  digest seen.
+* The alias of a resource is another URI, and the alias of a prompt another name. The alias of a
+  template replaces only the part before the first expression, so that each URI made from the alias
+  maps to a URI of the original.
+* An alias is approved for one definition. If the original changes, a diagnostic reports it or the
+  alias is left out, until the change is approved. The approved digest is in the table, or is the
+  first digest seen.
 * Aliases refer to a server's own tools, whatever its transforms expose. With an empty ``allow``,
   only the aliases of a server are available.
 * Resources and prompts are read from the original server. An alias only contains the reference.
@@ -47,11 +47,13 @@ class Alias:
     """
 
     of: str
-    """Original: ``server/name``, with the server's own name or URI."""
+    """Reference to the original: ``server/name``, where the name is the server's own name or
+    URI."""
     description: str = ""
-    """Description in place of the original one; empty uses the original."""
+    """Description of the alias; empty uses the description of the original."""
     pin: str = ""
-    """SHA-256 (hex) of the approved definition; empty approves the first definition seen."""
+    """SHA-256 (hex) of the approved definition of the original; empty approves the first one
+    seen."""
 
     def __post_init__(self) -> None:
         if not (self.server and self.name):
@@ -62,17 +64,17 @@ class Alias:
 
     @property
     def server(self) -> str:
-        """Server of the original."""
+        """Name of the server that has the original."""
         return self.of.partition("/")[0]
 
     @property
     def name(self) -> str:
-        """The server's own name of the original."""
+        """The server's own name or URI of the original."""
         return self.of.partition("/")[2]
 
 
 def aliases(table: Mapping[str, str | Alias]) -> dict[str, Alias]:
-    """Return the aliases of *table*. A text ``server/name`` becomes an alias."""
+    """Return *table* with each text ``server/name`` replaced by an `Alias`."""
     return {name: Alias(of=of) if isinstance(of, str) else of for name, of in table.items()}
 
 
@@ -90,10 +92,11 @@ class VirtualServer:
 
     name: str
     tools: Mapping[str, Alias]
-    """Aliases of tools, keyed by exposed name, in their order."""
+    """Aliases of tools, keyed by exposed name, in the order of the listing."""
     description: str = ""
     resources: Mapping[str, Alias] = field(default_factory=dict)
-    """Aliases of resources, keyed by exposed URI. Alias and original of a template end alike."""
+    """Aliases of resources, keyed by exposed URI. The alias of a template must end like its
+    original."""
     prompts: Mapping[str, Alias] = field(default_factory=dict)
     """Aliases of prompts, keyed by exposed name."""
 
@@ -112,12 +115,12 @@ class VirtualServer:
 
     @property
     def servers(self) -> frozenset[str]:
-        """Servers of the originals."""
+        """Names of the servers that have the originals."""
         return frozenset(alias.server for alias in self.items.values())
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 (hex) of the aliases."""
+        """SHA-256 (hex) of the aliases, under which approvals are stored if there is no owner."""
         tools = {name: alias.of for name, alias in self.tools.items()}
         others = [[*key, alias.of] for key, alias in self.items.items() if key[0] != "tool"]
         return hashlib.sha256(json.dumps([self.name, tools, *others]).encode()).hexdigest()
@@ -150,11 +153,11 @@ class VirtualSource:
     """Source of the items of a virtual server.
 
     Args:
-        table: Aliases of the virtual server.
+        table: Definition of the virtual server, with its aliases.
         sources: Returns the current sources of the gateway, keyed by name.
         store: Store of the approvals.
-        owner: Owner of the approvals; if empty, the table's fingerprint.
-        options: Policies for changed definitions.
+        owner: Owner of the approvals in the store; empty uses the fingerprint of *table*.
+        options: Policies for changed and suspicious definitions.
     """
 
     table: VirtualServer
@@ -178,14 +181,16 @@ class VirtualSource:
 
     @property
     def behind(self) -> Mapping[str, str]:
-        """Original server of each item, keyed by the item's id in the catalog."""
+        """Name of the server that has the original of each item, keyed by the item's id in the
+        catalog.
+        """
         return {
             entity_id(kind, self.server, name): alias.server
             for (kind, name), alias in self.table.items.items()
         }
 
     async def list_tools(self) -> Listing:
-        """Return the aliases with an existing and approved original. See `Source.list_tools`.
+        """Return the aliases whose originals exist and are approved. See `Source.list_tools`.
 
         Diagnostics report missing and changed originals.
         """
@@ -257,11 +262,11 @@ class VirtualSource:
         self._closed = True
 
     def recheck(self) -> bool:
-        """Return whether to list again, because changed originals may have been approved."""
+        """Return whether to list again, as reported changes may be approved now."""
         return any(note.code == "tool_changed" for note in self._visible_listing.diagnostics)
 
     def _entity(self) -> ToolDefinition:
-        """Return the virtual server as an entity, described by its purpose and its tools."""
+        """Return the definition of the virtual server as an entity."""
         return ToolDefinition(
             name=self.server,
             description=self.table.description,
@@ -280,7 +285,12 @@ class VirtualSource:
     def _notes(
         self, behind: Mapping[str, Source], digests: Mapping[str, str]
     ) -> Iterator[Diagnostic]:
-        """Yield diagnostics about failed servers and missing originals."""
+        """Yield diagnostics about failed servers and missing originals.
+
+        Args:
+            behind: Sources of the originals, keyed by server name.
+            digests: Digests of the listed aliases, keyed by `pin_key`.
+        """
         failed = set()
         for server, listing in self._listings.items():
             for note in listing.diagnostics:
@@ -291,14 +301,21 @@ class VirtualSource:
             if alias.server not in behind:
                 reason = f"server {alias.server!r} was not found"
             elif alias.server not in failed and pin_key(kind, name) not in digests:
-                reason = f"{alias.of!r} was not found, or is left out"
+                reason = (
+                    f"{alias.of!r} was not found: its server does not offer it, or a rule leaves "
+                    "it out; correct the alias"
+                )
             else:
                 continue
             detail = f"virtual server {self.server!r}: alias {name!r}: {reason}"
             yield Diagnostic(stage="catalog", code="config_warning", detail=detail)
 
     def _changed_items(self, digests: Mapping[str, str]) -> dict[str, str]:
-        """Return the action for each item that differs from its approval, keyed by `pin_key`."""
+        """Return the aliases whose originals differ from their approval, keyed by `pin_key`.
+
+        The value is the remedy for the message: the new digest for an alias with a *pin*; else
+        empty, which means an approval.
+        """
         pins = {
             pin_key(*key): alias.pin.lower() for key, alias in self.table.items.items() if alias.pin
         }
@@ -306,7 +323,7 @@ class VirtualSource:
             key: f"pin {digests[key]}" for key, pin in pins.items() if digests.get(key, pin) != pin
         }
         unpinned = {key: digest for key, digest in digests.items() if key not in pins}
-        # A failure of the store is reported by the listings of the original servers.
+        # A failing store is ignored here, because the listings of the original servers report it.
         changed_names, _ = attempt_store(
             lambda: self.store.record_seen(self.pin_owner, unpinned),
             frozenset(unpinned if self.options.on_change == "block" else ()),
@@ -315,9 +332,9 @@ class VirtualSource:
 
 
 def original_of(source: Source | None, entity: Entity) -> tuple[str, str]:
-    """Return the server and the original name of an entity of *source*.
+    """Return the original server and the original name of an entity of *source*.
 
-    Transforms and aliases are resolved.
+    Names that transforms or aliases gave are mapped back.
 
     Raises:
         InvalidRequestError: If the source no longer exposes the entity.

@@ -32,8 +32,8 @@ APPROVALS = Schema(
         ),
     ),
 )
-"""Second copy of the approvals, so that the loss of the catalog does not approve new
-definitions."""
+"""Tables of the second copy of the approvals. Thanks to it, the loss of the catalog file does not
+approve new definitions."""
 CATALOG = Schema(
     name="catalog",
     what="catalog store",
@@ -120,12 +120,13 @@ CATALOG = Schema(
 
 
 class SqlCatalog(Listings):
-    """`Entries` and `ListingStore` in a database. Rows are written in the order of their keys, so
-    that concurrent writers cannot deadlock.
+    """Implementation of `Entries` and `ListingStore` in a database. Rows are written in the order
+    of their keys, so that concurrent writers cannot deadlock.
 
     Args:
         database: Database with the tables of `CATALOG`.
-        approvals: Database with the tables of `APPROVALS`; None if `CATALOG` cannot be lost alone.
+        approvals: Database with the tables of `APPROVALS`; None if *database* is never lost alone,
+            so that no second copy is needed.
         wall: Returns seconds since the epoch.
     """
 
@@ -153,38 +154,47 @@ class SqlCatalog(Listings):
         )
 
     def rows(self) -> Mapping[str, str]:
-        """Return each entry as JSON, keyed by id. Does not create the file."""
+        """Return each entry as JSON, keyed by id. Does not create the SQLite file."""
         self._check_not_lost()
         if not self._database.is_made():
             return {}
         return dict(self._database.rows("SELECT id, entry FROM entries ORDER BY id"))
 
     def put(self, entries: Sequence[Entry]) -> None:
-        """Insert *entries*, or replace entries with the same ids; all or none."""
+        """Insert *entries*, or replace stored entries with the same ids. Either all are stored, or
+        none.
+        """
         rows = {entry.id: encode_entry(entry) for entry in entries}
         query = """INSERT INTO entries VALUES (?, ?)
             ON CONFLICT (id) DO UPDATE SET entry = excluded.entry"""
         self._database.write(query, *sorted(rows.items()))
 
     def remove(self, key: str) -> bool:
-        """Delete the entry with this id. Return False if it does not exist."""
+        """Delete the entry with the id *key*. Return False if it does not exist."""
         return self._database.write("DELETE FROM entries WHERE id = ?", (key,)) > 0
 
     def rules(self) -> Mapping[str, str]:
-        """Return the access rules as JSON, keyed by pattern. Does not create the file."""
+        """Return the stored access rules as JSON, keyed by pattern. Does not create the SQLite
+        file.
+        """
         if not self._database.is_made():
             return {}
         return dict(self._database.rows("SELECT pattern, rule FROM rules ORDER BY pattern"))
 
     def put_rules(self, rules: Mapping[str, str]) -> None:
-        """Insert *rules*, or replace rules with the same patterns; all or none."""
+        """Insert *rules*, or replace stored rules with the same patterns. Either all are stored, or
+        none.
+        """
         query = """INSERT INTO rules VALUES (?, ?)
             ON CONFLICT (pattern) DO UPDATE SET rule = excluded.rule"""
         self._database.write(query, *sorted(rules.items()))
 
     def read(self, owners: Mapping[str, str]) -> Mapping[str, StoredServer]:
-        """Return the stored data of several servers, keyed by the fingerprint of their
-        configuration.
+        """Return the stored data of several servers, keyed by fingerprint.
+
+        Args:
+            owners: Owner of each server's pins, keyed by the fingerprint of the server's
+                configuration.
         """
         self._check_not_lost()
         keys, names = ([*owners],), ([*owners.values()],)
@@ -199,7 +209,9 @@ class SqlCatalog(Listings):
         return self._assemble(owners, listings, pins, failures)
 
     def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
-        """Store a new listing. If its configuration is new, delete old listings too."""
+        """Store the *listing* of a server. If this configuration had no listing before, also
+        `sweep`.
+        """
         now, text = self._wall(), encode(listing)
         with self._database.transaction() as session:
             query = "SELECT listing FROM listings WHERE fingerprint = ?"
@@ -221,18 +233,21 @@ class SqlCatalog(Listings):
             self.sweep()
 
     def note_failure(self, fingerprint: str, detail: str) -> None:
-        """Record why a configuration could not be listed."""
+        """Record that the server with this configuration could not be listed, for the reason
+        *detail*.
+        """
         query = """INSERT INTO failures VALUES (?, ?, ?) ON CONFLICT (fingerprint)
             DO UPDATE SET failed_at = excluded.failed_at, detail = excluded.detail"""
         self._database.write(query, (fingerprint, self._wall(), detail))
 
     def forget(self, fingerprint: str) -> None:
-        """Delete the listing of a configuration."""
+        """Delete the listing of the configuration with this fingerprint."""
         self._database.write("DELETE FROM listings WHERE fingerprint = ?", (fingerprint,))
 
     def sweep(self) -> None:
-        """Delete listings and failures that were not used for a month, and repair the copy of
-        approvals.
+        """Delete listings that were not used for a month, failures older than a month, and former
+        definitions that are not the approved ones. Copy the approvals again if their second copy
+        lacks some.
         """
         self._record_use()
         with self._database.transaction() as session:
@@ -245,7 +260,9 @@ class SqlCatalog(Listings):
             self._repair_approvals(self._approvals)
 
     def _repair_approvals(self, approvals: Database) -> None:
-        """Copy all pins to *approvals* if it lacks some; it was created later, or was lost."""
+        """Copy all pins to *approvals*, the second copy, if it has fewer. It may have been created
+        later, or lost.
+        """
         with approvals.transaction() as second:
             pins = self._database.rows("SELECT owner, name, approved FROM pins")
             ((count,),) = second.rows("SELECT count(*) FROM pins")
@@ -262,7 +279,9 @@ class SqlCatalog(Listings):
         return self._approvals.transaction() if self._approvals is not None else nullcontext()
 
     def bind(self, owner: str, holders: Mapping[str, str]) -> None:
-        """Record the value of each name. The first value of a name is approved."""
+        """Record *holders*, the current digest (or tool id) of each name. The first value that is
+        recorded for a name counts as approved.
+        """
         names, now = sorted(holders.items()), self._wall()
         with self._open_approvals() as second:
             query = "SELECT name, approved FROM pins WHERE owner = ?"
@@ -284,7 +303,9 @@ class SqlCatalog(Listings):
                 second.write(query, *(pin[:3] for pin in pins))
 
     def approve(self, owner: str, names: Sequence[str], *, seen: str = "") -> None:
-        """Approve *names* as last seen; if *seen* is not empty, only names with this digest."""
+        """Approve the last recorded values of *names*. If *seen* is not empty, approve only values
+        equal to it.
+        """
         keys = [(owner, name) for name in sorted({*names})]
         with self._open_approvals() as second, self._database.transaction() as session:
             session.write(
@@ -305,7 +326,9 @@ class SqlCatalog(Listings):
         return find_definition(digest, former[0][0] if former else None, texts)
 
     def first_seen(self, owner: str) -> Mapping[str, float]:
-        """Return when each value was first seen, in seconds since the epoch."""
+        """Return the time when each recorded value of *owner* was first seen, in seconds since the
+        epoch.
+        """
         query = "SELECT value, at FROM first_seen WHERE owner = ?"
         return dict(self._database.rows(query, (owner,)))
 
@@ -322,7 +345,7 @@ class SqlCatalog(Listings):
             raise StoreError(detail, rebuilt=True)
 
     def close(self) -> None:
-        """Record pending uses of listings, and close the databases."""
+        """Record the latest uses of listings, and close the databases."""
         if self._used:
             # A full disk must not prevent a gateway from closing.
             with suppress(StoreError):
@@ -334,4 +357,4 @@ class SqlCatalog(Listings):
 
 _APPROVE = """INSERT INTO pins VALUES (?, ?, ?)
     ON CONFLICT (owner, name) DO UPDATE SET approved = excluded.approved"""
-"""Statement for the second copy of the approvals."""
+"""SQL statement that writes an approval to the second copy."""

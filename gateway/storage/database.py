@@ -1,8 +1,8 @@
-"""Protocols of databases, with one SQL dialect for SQLite and PostgreSQL.
+"""Protocols of databases, and the one SQL dialect for SQLite and PostgreSQL.
 
-Statements are written for PostgreSQL. Values are ``?`` or ``:name``, and lists are values of ``=
-ANY(?)``. Each database translates the few words that differ. Statements do not use ``RETURNING`` or
-``FILTER``, because old releases of SQLite lack them.
+Statements are written for PostgreSQL. The placeholder of a value is ``?`` or ``:name``. A list is
+the value of ``= ANY(?)``. Each database translates the few words that differ. Statements do not use
+``RETURNING`` or ``FILTER``, because old releases of SQLite lack them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, LiteralString, Protocol, TypeAlias
 from gateway.errors import StoreError
 
 Values: TypeAlias = Sequence[object] | Mapping[str, object]
-"""Values of one statement, by position or by name."""
+"""Values for the placeholders of one statement, by position or by name."""
 Row: TypeAlias = tuple[Any, ...]
 
 
@@ -31,7 +31,7 @@ class Schema:
     name: str
     """Unique name of the group of tables in a store, and of its SQLite file."""
     what: str
-    """Description of the file in messages."""
+    """Description of the database file in messages."""
     steps: tuple[tuple[str, ...], ...] = ()
     """Statements of each migration step in a SQLite file, oldest first.
 
@@ -41,8 +41,8 @@ class Schema:
     postgres: Mapping[int, Sequence[LiteralString]] = field(default_factory=dict)
     """Statements of each migration step in PostgreSQL, keyed by an increasing number.
 
-    Numbers up to 5 are from version 0.2, in which all tables shared them. Sorted text columns
-    compare by code points, as Python does.
+    Steps up to 5 are from version 0.2, in which all groups of tables shared one numbering. Sorted
+    text columns use ``COLLATE "C"``, so that they compare by code points, as in Python.
     """
     is_durable: bool = False
     """True if a write to a SQLite file survives a loss of power."""
@@ -57,17 +57,19 @@ class Session(Protocol):
         """Return the rows of a query."""
 
     def each(self, statement: LiteralString, values: Values = ()) -> Iterator[Row]:
-        """Yield the rows of a query with possibly many rows."""
+        """Yield the rows of a query one by one, because they may be too many for a list."""
 
     def write(self, statement: LiteralString, *rows: Values) -> int:
-        """Execute a statement for each of *rows*. Return the number of changed rows."""
+        """Execute a statement once for each of *rows*, which are its values. Return the total
+        number of changed rows.
+        """
 
     def insert(self, statement: LiteralString, values: Values) -> int:
-        """Insert one row, and return its id."""
+        """Insert one row, and return the id that the database chose for it."""
 
     def hold(self, *names: str) -> None:
-        """Lock *names* until the end of the transaction. Other sessions that lock one of them
-        wait.
+        """Lock *names* until the end of the transaction. Other sessions that lock one of these
+        names wait.
         """
 
     def skip_flush(self) -> None:
@@ -81,37 +83,39 @@ class Database(Protocol):
     """
 
     place: str
-    """Path or address, without secrets."""
+    """Path or address of the database, without secrets."""
     label: str
     """Name of the database in messages."""
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Session]:
-        """Begin a read transaction, which sees one state of the tables."""
+        """Begin a read transaction. All its queries see the same state of the tables."""
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[Session]:
-        """Begin a write transaction, which writes everything or nothing."""
+        """Begin a write transaction. Either all its changes are written, or none."""
 
     def rows(self, statement: LiteralString, values: Values = ()) -> list[Row]:
-        """Return the rows of a query."""
+        """Return the rows of a query, in a transaction of its own."""
         with self.reading() as session:
             return session.rows(statement, values)
 
     def write(self, statement: LiteralString, *rows: Values) -> int:
-        """Execute a statement for each of *rows*. Return the number of changed rows."""
+        """Execute a statement once for each of *rows*, in one transaction. Return the total number
+        of changed rows.
+        """
         with self.transaction() as session:
             return session.write(statement, *rows)
 
     @abstractmethod
     def is_made(self) -> bool:
-        """Return False if the database was never written, so that a reader does not have to create
-        it.
-        """
+        """Return whether the database exists. If not, a reader need not create it."""
 
     @abstractmethod
     def is_away(self, error: StoreError, /) -> bool:
-        """Return True if *error* means that the database is temporarily unreachable."""
+        """Return True if *error* means that the database is temporarily unreachable, so that a
+        caller may try again.
+        """
 
     @abstractmethod
     def size(self, table: str, /) -> int:

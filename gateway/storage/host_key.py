@@ -3,11 +3,12 @@
 * Replicas with the same host key can decrypt each other's texts in a shared store. The host key may
   be a list, separated by commas, so that it can be rotated: the first key encrypts, and the others
   still decrypt.
-* Texts are encrypted with AES-256-GCM and bound to their place; they cannot be decrypted at another
-  one. So a person who can only write to the database cannot give one user's credentials to another.
-* The approval key makes the digests of configured command lines. It comes from the host key, or
-  from a file that only the owner can read. Without the key, an attacker cannot guess a value from
-  its digest, even if it is short.
+* Each text is encrypted with AES-256-GCM for the place where it is stored. A copy at another place
+  cannot be decrypted. So a person who can only write to the database cannot give one user's
+  credentials to another.
+* The approval key is used to digest the environment variables of a configured command. It comes
+  from the host key, or from a file that only the owner can read. An attacker who has a digest but
+  not the key cannot guess the variable's value, even if it is short.
 """
 
 from __future__ import annotations
@@ -66,12 +67,13 @@ _NONCE_BYTES = 12
 
 
 def encrypt(keys: Sequence[bytes], text: str, *, place: str) -> bytes:
-    """Encrypt *text* with the first key, and return a random nonce followed by the encrypted text.
+    """Encrypt *text* with the first of *keys*. Return a random nonce followed by the encrypted
+    text.
 
     Args:
         keys: At least one key of 32 bytes.
         text: The text to encrypt.
-        place: Name of the place where the text is stored; `decrypt` needs the same.
+        place: Name of the place where the text is stored. `decrypt` requires the same place.
     """
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415  (slow to load: only a host with a key pays for it)
 
@@ -80,7 +82,9 @@ def encrypt(keys: Sequence[bytes], text: str, *, place: str) -> bytes:
 
 
 def decrypt(keys: Sequence[bytes], data: bytes, *, place: str) -> str | None:
-    """Decrypt *data*; None if none of *keys* encrypted it for this *place*."""
+    """Return the text of *data* from `encrypt`. Return None if it was encrypted with another key
+    than *keys*, or for another *place*.
+    """
     from cryptography.exceptions import InvalidTag  # noqa: PLC0415  (as above)
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415  (as above)
 
@@ -96,9 +100,9 @@ def decrypt(keys: Sequence[bytes], data: bytes, *, place: str) -> str | None:
 def approval_key(options: Options) -> bytes:
     """Return the approval key, 32 bytes. It is the same on all machines with the same host key.
 
-    Without a host key it is stored in the file ``approvals.key``, mode 0600, which is created if
-    missing. If the file cannot be created, each start has a new key, and so no approval is valid
-    any more.
+    Without a host key, the approval key is in the file ``approvals.key``, mode 0600, which is
+    created if missing. If the file cannot be created or read, the key is random, so each start has
+    another key and all earlier approvals are invalid.
 
     Raises:
         ConfigError: If the host key is invalid.
@@ -108,7 +112,10 @@ def approval_key(options: Options) -> bytes:
 
 
 def key_in(path: Path) -> bytes:
-    """Return the key in the file *path*, mode 0600. Create the file if it is missing."""
+    """Return the key in the file *path*, mode 0600. Create the file if it is missing.
+
+    If the file cannot be created or read, return a random key.
+    """
     try:
         if not path.exists():
             fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")

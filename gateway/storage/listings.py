@@ -1,5 +1,5 @@
-"""Logic of listing stores that is independent of the database: changed definitions and readable
-listings.
+"""Base of listing stores, without statements of a database: it reads listings, and finds changed
+definitions.
 """
 
 from __future__ import annotations
@@ -38,8 +38,10 @@ class Listings:
 
     @abstractmethod
     def read(self, owners: Mapping[str, str]) -> Mapping[str, StoredServer]:
-        """Return the stored data of several servers, keyed by the fingerprint of their
-        configuration.
+        """Return the stored data of several servers, keyed by fingerprint.
+
+        Args:
+            owners: Owner of each server's pins, keyed by the fingerprint of its configuration.
         """
 
     @abstractmethod
@@ -60,9 +62,10 @@ class Listings:
         return frozenset(name for name, (approved, seen) in pins if approved != seen)
 
     def record_seen(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
-        """Record the digests as seen. Return the names whose digest is not the approved one.
+        """Record *digests* as last seen, keyed by name. Return the names whose digest is not the
+        approved one.
 
-        The first digest of a name is approved.
+        The first recorded digest of a name is approved.
         """
         pins = self.pins(owner)
         unknown = {
@@ -77,17 +80,20 @@ class Listings:
         try:
             self.bind(owner, unknown)
         except StoreError:
-            # A full disk must not hide changed definitions.
+            # Report changed definitions even if they cannot be recorded, for example on a full
+            # disk.
             if changed:
                 return changed
             raise
-        # Another process may have recorded other digests first.
+        # Read again, because another process may have recorded other digests first.
         return _unapproved(self.pins(owner), digests)
 
     def _read_row(
         self, fingerprint: str, listed_at: float, text: str, used_at: float
     ) -> StoredListing | None:
-        """Return the listing of a row, and remember its use; None if unreadable."""
+        """Return the listing in a row of the table, or None if it is unreadable. Remember that it
+        was used.
+        """
         if (now := self._wall()) - used_at > _USE_STEP_S:
             self._used[fingerprint] = now
         with suppress(ValueError, KeyError, TypeError):
@@ -119,7 +125,9 @@ def _unapproved(pins: Mapping[str, tuple[str, str]], digests: Mapping[str, str])
 
 
 def former_definitions(text: str, new: Listing) -> Iterator[tuple[str, str]]:
-    """Yield (digest, text) of each definition of an old listing that *new* lacks."""
+    """Yield each definition of the old listing *text* that is not in *new*: its digest, and its
+    JSON.
+    """
     with suppress(ValueError, KeyError, TypeError):
         old = decode(text)
         for digest in sorted({*old.digests.values()} - {*new.digests.values()}):
@@ -134,8 +142,8 @@ def find_definition(
 
     Args:
         digest: The pinned digest.
-        former_text: Stored text of a definition that no listing contains any more.
-        listings: Texts of listings that may contain it.
+        former_text: JSON of the definition, if it was stored when it was removed from a listing.
+        listings: JSON of the listings that may contain the definition.
     """
     if former_text is not None:
         return next(iter(decode(former_text).definitions))

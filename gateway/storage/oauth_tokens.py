@@ -1,4 +1,6 @@
-"""Storage of sign-in tokens: encrypted in a shared store, in the system's keyring, or in files."""
+"""Storage of sign-in tokens: encrypted in the gateway's store, in the system's keyring, or in
+files.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from gateway.runtime.atomic_file import write_atomically
 from gateway.storage.host_key import host_keys
 
 OpenTokens: TypeAlias = Callable[[str, TokenStoreKind], TokenStore]
-"""Opens the token store of a sign-in, given its key and the configured kind of store."""
+"""Returns the token store for one sign-in, given the key of the sign-in and the configured kind of
+store."""
 
 
 @runtime_checkable
@@ -23,7 +26,9 @@ class SignInStore(Protocol):
     """A `gateway.storage.protocol.Store` that can store sign-ins."""
 
     def sign_in(self, key: str, keys: Sequence[bytes]) -> TokenStore:
-        """Return the token store of the sign-in *key*, encrypted with the first of *keys*."""
+        """Return the token store of the sign-in *key*. Tokens are encrypted with the first of
+        *keys*; the others can still decrypt them.
+        """
 
 
 class FileTokens:
@@ -62,9 +67,11 @@ class FileTokens:
 
 
 def open_tokens(options: Options, store: object) -> OpenTokens:
-    """Return a function that opens token stores: rows of *store*, or files next to the catalog.
+    """Return a function that opens the token store of one sign-in: in *store*, or in a file next to
+    the catalog.
 
-    Rows require a store that supports them and a host key, which is not in the database.
+    Tokens are stored in *store* only if it supports this and there is a host key, because the
+    database must not contain the key of its own encrypted texts.
 
     Args:
         options: Options with the folder and the host key.

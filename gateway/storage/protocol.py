@@ -17,10 +17,11 @@ from gateway.storage.sqlite import SqliteDatabase, SqliteVectorStore
 
 
 class Store(Protocol):
-    """Persistent data of a gateway: a bundle of small protocols.
+    """Persistent data of a gateway, in parts that have a protocol each.
 
-    It is used from any thread, and by several processes at once. If a part raises `StoreError`, its
-    data is computed again, or is missing with a diagnostic.
+    A store is used from any thread, and by several processes at once. If a part raises
+    `StoreError`, the gateway computes its data again, or continues without them and reports a
+    diagnostic.
     """
 
     @property
@@ -29,25 +30,27 @@ class Store(Protocol):
 
     @property
     def entries(self) -> Entries:
-        """Entries of the catalog, keyed by id."""
+        """Entries of the catalog, keyed by id, and access rules, keyed by pattern."""
 
     @property
     def listings(self) -> ListingStore:
-        """Listings, keyed by fingerprint, and approvals, keyed by owner."""
+        """Listings, keyed by the fingerprint of a server's configuration, and approvals, keyed by
+        owner.
+        """
 
     def close(self) -> None:
         """Release the resources of all parts; the next call opens them again."""
 
 
 class OwnVectors(VectorStore, Protocol):
-    """A `VectorStore` of this package, with its location and size."""
+    """A `VectorStore` that this package implements, with its location and size."""
 
     @property
     def place(self) -> str:
-        """Path or address, without secrets."""
+        """Path or address of the vectors, without secrets."""
 
     def size(self) -> int:
-        """Return the size in bytes."""
+        """Return the size of all vectors in bytes."""
 
     def count(self) -> int:
         """Return the number of vectors of all models."""
@@ -61,11 +64,12 @@ class WatchedStore(Store, Protocol):
     """A `Store` that reports changes by other processes."""
 
     def watch(self, on_change: Callable[[str], None]) -> Callable[[], None]:
-        """Call *on_change* from a thread with the name of the changed part.
+        """Call *on_change* from a thread whenever another object has changed the store.
 
-        The name is ``entries``, ``rules``, ``pins`` (one was approved) or ``listings/NAME`` of a
-        server. It is empty if changes may have been missed, so that every part may have changed.
-        Changes by this object are not reported.
+        The argument of *on_change* is the name of the changed part: ``entries``, ``rules``,
+        ``pins`` (one was approved) or ``listings/NAME`` for the listing of the server NAME. It is
+        "" if changes may have been missed, so that every part may have changed. Changes by this
+        object are not reported.
 
         Returns:
             A function that ends the watch.
@@ -88,7 +92,11 @@ class TableStore(Store, Protocol):
 
 
 def watch(store: Store, on_change: Callable[[str], None]) -> Callable[[], None]:
-    """Call *on_change* as `WatchedStore.watch` does, or never if *store* cannot be watched."""
+    """Call *on_change* as `WatchedStore.watch` does, or never if *store* cannot be watched.
+
+    Returns:
+        A function that ends the watch.
+    """
     return store.watch(on_change) if isinstance(store, WatchedStore) else lambda: None
 
 
@@ -97,8 +105,9 @@ class SqliteStore:
 
     Args:
         vectors: The file of the vectors, or another store for them.
-        catalog: The file of entries, listings and approvals. Files of `tables` are next to it.
-        usage: The file of calls.
+        catalog: The file of entries, listings and approvals. The files of `tables` are in the same
+            folder.
+        usage: The file of the recorded calls.
         wall: Returns seconds since the epoch.
 
     Example:
@@ -122,7 +131,9 @@ class SqliteStore:
         self._tables: dict[str, SqliteDatabase] = {}
 
     def tables(self, schema: Schema) -> SqliteDatabase:
-        """Return the database of *schema*, a file with its name next to that of the catalog."""
+        """Return the database of *schema*. Its file has the schema's name and is next to the
+        catalog file.
+        """
         path = self._paths.get(schema.name, self._folder / f"{schema.name}.sqlite3")
         return self._tables.setdefault(schema.name, SqliteDatabase(path, schema))
 

@@ -30,14 +30,14 @@ from gateway.storage.database import Database, Row, Schema, Values
 from gateway.storage.vectors import VECTORS, SqlVectorStore
 
 BUSY_S = 10.0
-"""Maximum wait in seconds for a file that others have locked."""
+"""Maximum wait in seconds for a file that another process has locked."""
 _PAUSE_S = 0.005
 
 _FileId = tuple[int, int]
 
 _WORDS = {"strpos(": "instr(", "trunc(": "(0 | ", " FOR UPDATE": "", "TRUNCATE ": "DELETE FROM "}
-"""Words in statements for PostgreSQL, and their replacements for SQLite, where a transaction locks
-the whole file."""
+"""Words of PostgreSQL's dialect, and their replacements for SQLite. ``FOR UPDATE`` is dropped,
+because a transaction in SQLite locks the whole file."""
 _ANY = re.compile(r"= ANY\((\?|:\w+)\)")
 
 
@@ -68,7 +68,7 @@ class Connection(sqlite3.Connection):
         return self.execute(_to_sqlite(statement), _encode_lists(values))
 
     def write(self, statement: str, *rows: Values) -> int:
-        """Execute a statement for each of *rows*. Return the number of changed rows."""
+        """Execute a statement once for each of *rows*. Return the total number of changed rows."""
         return self.executemany(_to_sqlite(statement), rows).rowcount
 
     def insert(self, statement: str, values: Values) -> int:
@@ -104,7 +104,8 @@ class SqliteDatabase(Database):
         self._write_lock = threading.RLock()
         self._writer: Connection | None = None
         self._writer_file: _FileId | None = None
-        """Id of the file that the writer has open; the path may have another file by now."""
+        """Id of the file that the writer has open. Another file may have replaced it at this
+        path."""
         self._reader_lock = threading.Lock()
         self._reader: tuple[Connection, _FileId | None] | None = None
         """An idle reader, kept because opening one takes longer than most reads."""
@@ -113,10 +114,11 @@ class SqliteDatabase(Database):
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Begin a read transaction, which sees one state of the file.
+        """Begin a read transaction. All its queries see the same state of the file.
 
         Raises:
-            StoreError: If the file cannot be read; ``rebuilt`` is set if it was corrupt.
+            StoreError: If the file cannot be read; ``rebuilt`` is True if it was corrupt and
+                replaced.
         """
         file, closings = _file_id(self.path), self._closings
         with self._errors(file):
@@ -130,11 +132,12 @@ class SqliteDatabase(Database):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Begin a write transaction, alone among all threads and processes. It writes everything or
-        nothing.
+        """Begin a write transaction, the only one among all threads and processes. Either all its
+        changes are written, or none.
 
         Raises:
-            StoreError: If the file cannot be read or written; ``rebuilt`` is set if it was corrupt.
+            StoreError: If the file cannot be read or written; ``rebuilt`` is True if it was corrupt
+                and replaced.
         """
         with self._write_lock:
             file = _file_id(self.path)
@@ -191,7 +194,7 @@ class SqliteDatabase(Database):
         reader.close()
 
     def _open_writer(self, file: _FileId | None) -> Connection:
-        """Return the writing connection for *file*, after migrating the file if it is older."""
+        """Return the writing connection for *file*. An older file is migrated first."""
         if self._writer is not None and self._writer_file != file:
             self.close()
         if self._writer is None:
@@ -221,8 +224,9 @@ class SqliteDatabase(Database):
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version > len(self._schema.steps):
             raise _NewerError(
-                f"a newer version of this package made its tables ({version}, where this one knows "
-                f"{len(self._schema.steps)}): update this one, or give it another place"
+                f"its tables were created by a newer version of this package (step {version}, "
+                f"this version knows {len(self._schema.steps)}): update this package, or use "
+                "another file"
             )
         return int(version)
 
@@ -243,8 +247,8 @@ class SqliteDatabase(Database):
             connection.execute(f"PRAGMA user_version = {len(self._schema.steps)}")
 
     def _switch_to_wal(self, connection: Connection) -> None:
-        """Switch to WAL. If two processes create a file at once, SQLite fails one of them instead
-        of waiting.
+        """Switch the file to WAL mode, in several attempts. If two processes create a file at once,
+        SQLite fails one of them instead of waiting.
         """
         switch = partial(connection.execute, "PRAGMA journal_mode = WAL")
         try:
@@ -267,9 +271,12 @@ class SqliteDatabase(Database):
             raise StoreError(f"{self.label} was corrupt: {outcome}", rebuilt=True) from error
 
     def _set_aside(self, file: _FileId | None) -> str:
-        """Rename *file*, together with its write-ahead log."""
+        """Rename the corrupt *file* and its write-ahead log, unless another process already did.
+
+        Return the outcome, for the error message.
+        """
         if _file_id(self.path) != file:
-            return "another process has set it aside"
+            return "another process has renamed it"
         try:
             places = (_with_suffix(self.path, f".corrupt-{number}") for number in count(1))
             aside = next(place for place in places if not place.exists())
@@ -279,7 +286,7 @@ class SqliteDatabase(Database):
                 _with_suffix(self.path, "-wal").rename(_with_suffix(aside, "-wal"))
         except OSError as error:
             raise StoreError(f"{self.label} is corrupt: {error}") from error
-        return f"set aside as {aside.name!r}"
+        return f"it was renamed to {aside.name!r}"
 
 
 _DATABASES = WeakSet[SqliteDatabase]()
@@ -316,7 +323,7 @@ def _is_busy(error: BaseException) -> bool:
 
 
 def _code(error: BaseException) -> int | None:
-    """Return SQLite's primary error code, without the extended bits."""
+    """Return SQLite's primary error code without the extended bits; None for other errors."""
     code: int | None = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
 

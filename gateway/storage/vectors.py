@@ -21,7 +21,7 @@ VECTORS = Schema(
     ),
     postgres={
         1: (
-            # Vector data hardly compresses, so store it uncompressed.
+            # Store vector data uncompressed, because it hardly compresses.
             """CREATE TABLE vectors (model_id text COLLATE "C", key text COLLATE "C",
             dimensions integer NOT NULL, row bytea STORAGE EXTERNAL NOT NULL,
             PRIMARY KEY (model_id, key))""",
@@ -42,7 +42,9 @@ class SqlVectorStore:
         self.place = database.place
 
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
-        """Return the stored vectors, keyed by *keys*. Missing and damaged ones are omitted."""
+        """Return the vectors of the model *model_id*, keyed by *keys*. Missing and damaged ones are
+        omitted.
+        """
         query = "SELECT key, dimensions, row FROM vectors WHERE model_id = ? AND key = ANY(?)"
         with self._database.reading() as session:
             return {

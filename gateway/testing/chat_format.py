@@ -24,16 +24,17 @@ from gateway.testing.model import ModelRequest, Turn
 from gateway.types import JsonObject
 
 CREATED = 1_700_000_000
-"""Fixed time, so that equal requests get equal answers."""
+"""Creation time of every answer, in seconds since the epoch. It is fixed, so that equal requests
+get equal answers."""
 MIN_CACHED_TOKENS = 1024
-"""Minimum length of a cached prefix, as in the real service."""
+"""Minimum length of a cached beginning of a prompt, in tokens, as in the real service."""
 _MAX_PROMPTS = 64
 """Maximum number of cached prompts, so that long benchmarks do not slow down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAnswer:
-    """A turn of the model with its request and usage, before it is serialized."""
+    """A turn of the scripted model with its request and usage, before it is serialized."""
 
     request: ModelRequest
     turn: Turn
@@ -42,8 +43,8 @@ class ModelAnswer:
 
     @property
     def id(self) -> str:
-        """Id that depends on the conversation and tools only, so it is equal for streamed
-        answers.
+        """Id of the answer. It depends only on the conversation and the tools, so it is the same
+        with and without streaming.
         """
         prompt = prompt_text(self.request).encode("utf-8", "surrogatepass")
         return f"chatcmpl-{hashlib.blake2b(prompt, digest_size=12).hexdigest()}"
@@ -54,7 +55,9 @@ class ModelAnswer:
         return self.turn.finish_reason or ("tool_calls" if self.turn.calls else "stop")
 
     def call_id(self, choice: int, position: int) -> str:
-        """Return the id of a call: the script's id, or one made of the turn and the position."""
+        """Return the id of a call: the id in the script, or one built from the turn, *choice* and
+        *position*.
+        """
         turn = [message.get("role") for message in self.request.messages].count("assistant")
         index = choice * len(self.turn.calls) + position
         return self.turn.calls[position].id or f"call_{turn}_{index}"
@@ -140,13 +143,13 @@ def _head(answer: ModelAnswer, kind: str) -> dict[str, object]:
 
 
 class ConversationStore:
-    """Items of every response, which later requests can continue."""
+    """Items of all stored responses, which later requests can continue."""
 
     def __init__(self) -> None:
         self._items: dict[str, list[object]] = {}
 
     def load(self, body: JsonObject) -> list[object]:
-        """Return the items of the continued response, followed by those of the request.
+        """Return the items of the response that *body* continues, followed by the items of *body*.
 
         Raises:
             InvalidRequestError: If the continued response is unknown.
@@ -161,7 +164,9 @@ class ConversationStore:
         return [*before, *(items if isinstance(items, list) else [])]
 
     def save(self, body: JsonObject, name: str, items: list[object]) -> None:
-        """Store *items*, the whole conversation, unless the request forbids it."""
+        """Store *items*, the whole conversation, under *name*, unless the request *body* forbids
+        it.
+        """
         if body.get("store") is not False:
             self._items[name] = items
         if _conversation_id(body):
@@ -212,8 +217,8 @@ def _compact(value: object) -> str:
 
 
 def _common_prefix(left: str, right: str) -> int:
-    """Return the length of the common prefix. Bisection is fast because slices are compared in
-    C.
+    """Return the number of characters that *left* and *right* have in common at the beginning.
+    Bisection is fast because slices are compared in C.
     """
     shorter = min(len(left), len(right))
     return bisect_left(range(shorter), True, key=lambda end: left[: end + 1] != right[: end + 1])

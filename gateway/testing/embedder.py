@@ -27,7 +27,7 @@ from gateway.types import JsonObject
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _WORD = re.compile(r"[^\W_]+")
 _FULL_WEIGHT_CHARS = 5
-"""Length from which words have full weight; in most languages shorter words are grammar."""
+"""Minimum length of words with full weight. In most languages, shorter words are mostly grammar."""
 
 
 class HashingEmbedder:

@@ -23,12 +23,12 @@ from gateway.runtime.background_loop import Bridge
 
 R = TypeVar("R")
 _KEEP_ALIVE_S = 600
-"""Time until an idle connection is closed, longer than any client's own limit.
+"""Seconds until an idle connection is closed, longer than any client's own limit.
 
 A shorter time could close a connection that a slow client is about to use again.
 """
 GRACE_S = 1
-"""Maximum time that an unfinished answer delays `Loopback.close`."""
+"""Maximum time in seconds that an unfinished answer delays `Loopback.close`."""
 EndpointName = Literal["chat", "embeddings"]
 FaultKind = Literal["status", "drop", "garbage"]
 
@@ -42,8 +42,8 @@ class Faults:
     times: int = 1
     """Number of requests that fail."""
     kind: FaultKind = "status"
-    """``drop`` breaks the connection in the middle of the answer; ``garbage`` is broken JSON with
-    status 200."""
+    """Kind of fault. ``status`` answers with an error status, ``drop`` breaks the connection in the
+    middle of the answer, and ``garbage`` sends broken JSON with status 200."""
 
 
 class Gate:
@@ -64,7 +64,7 @@ class Gate:
 
     @property
     def released(self) -> bool:
-        """True after the release."""
+        """True after the gate was released."""
         return self._door.done()
 
     def release(self) -> None:
@@ -109,7 +109,7 @@ class Endpoint(Generic[R]):
         self._gates: list[Gate] = []
 
     def fail(self, faults: Faults) -> None:
-        """Queue *faults* after pending faults."""
+        """Let the next requests fail by *faults*, after faults that are still pending."""
         self._faults.extend([faults] * faults.times)
 
     def gate(self) -> Gate:
@@ -119,7 +119,7 @@ class Endpoint(Generic[R]):
         return gate
 
     def release(self) -> None:
-        """Release every gate."""
+        """Release every gate of the endpoint."""
         for gate in self._gates:
             gate.release()
 

@@ -15,7 +15,7 @@ from gateway.storage.protocol import SqliteStore
 
 
 class ManualClock:
-    """A ``clock`` that only `tick` advances. Any thread may read it."""
+    """A clock that advances only by `tick`. Any thread may read it."""
 
     def __init__(self, now: float = 0.0) -> None:
         self._now = now

@@ -20,7 +20,7 @@ from gateway.runtime.json_schema import as_objects
 from gateway.types import JsonObject
 
 _BRING_TOOLS = frozenset({"tool_search_output", "additional_tools"})
-"""Items of the Responses API that contain tools."""
+"""Types of items of the Responses API that contain tools."""
 MAX_TOOLS = 128
 _FUNCTION_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
@@ -50,12 +50,13 @@ class Turn:
     text: str = ""
     calls: tuple[Call, ...] = ()
     finish_reason: str | None = None
-    """Finish reason; None means ``tool_calls`` with calls, otherwise ``stop``."""
+    """Reason why the model stopped; None means ``tool_calls`` if there are calls, otherwise
+    ``stop``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """One request as it was received. Do not change its values."""
+    """One request to the scripted model, as received. Do not change its values."""
 
     path: str
     body: JsonObject
@@ -66,7 +67,8 @@ class ModelRequest:
     query: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Query parameters of the URL."""
     stored: tuple[object, ...] | None = field(default=None, compare=False)
-    """Stored items followed by the items of the request; None except for the Responses API."""
+    """Items of the stored conversation followed by the items of the request; None unless the
+    request uses the Responses API."""
 
     @property
     def is_responses(self) -> bool:

@@ -18,15 +18,15 @@ class Access:
     """
 
     status: Status | None = None
-    """Status to set; None keeps the current one."""
+    """Status of the tool or server; None keeps the current one."""
     enabled: bool | None = None
-    """False prevents tools from being found and called; None keeps the current value."""
+    """False prevents the tool from being found and called; None keeps the current value."""
     tags: tuple[str, ...] = ()
-    """Labels for filters, added to the existing tags."""
+    """Labels for filters, added to the existing tags of the tool."""
     scopes: frozenset[str] = frozenset()
     """Scopes that a caller needs, added to the existing ones. A caller needs all of them."""
     search_text: str = ""
-    """Text that searches use in place of the description; see `Hints`. Empty keeps the
+    """Text that searches use in place of the tool's description, as in `Hints`. Empty keeps the
     current one."""
     examples: tuple[str, ...] = ()
     """Requests that the tool serves, added to the examples of its hints."""
@@ -48,8 +48,8 @@ NO_ACCESS_RULE = Access()
 
 
 def combine(parts: Iterable[Access]) -> Access:
-    """Merge rules. Tags, scopes and examples are united; of other fields, the last value
-    counts.
+    """Merge rules into one. Tags, scopes and examples are united. Of the other fields, the last
+    value that is set counts.
     """
     whole = NO_ACCESS_RULE
     for part in parts:
@@ -67,7 +67,10 @@ def combine(parts: Iterable[Access]) -> Access:
 
 
 def limit(access: Access, whole: Access) -> Access:
-    """Return the rule *access* of a part, restricted by the rule *whole* of the parent."""
+    """Return the rule *access* of a tool, restricted by the rule *whole* of its server.
+
+    The scopes are united. If the server is disabled or has a hidden status, so is the tool.
+    """
     if whole is NO_ACCESS_RULE:
         return access
     visible = {None, *DEFAULT_STATUSES}
@@ -81,6 +84,6 @@ def limit(access: Access, whole: Access) -> Access:
 
 
 def access_key(access: Access) -> tuple[object, ...]:
-    """Return the fields of a rule in a form that is equal in every process."""
+    """Return the fields of a rule in a form that has the same repr in every process."""
     scopes = sorted(access.scopes)
     return access.status, access.enabled, access.tags, scopes, access.search_text, access.examples

@@ -14,7 +14,7 @@ from gateway.types.entities import Filters, Kind, Status, texts_of
 ALL_SCOPES = "*"
 """A scope that includes all scopes."""
 TOKEN = "token"  # noqa: S105  (the name of an attribute)
-"""Key of the access token's name in `Caller.attributes`."""
+"""Key in `Caller.attributes` under which the name of the access token is stored."""
 
 
 class Secret:
@@ -54,16 +54,16 @@ class Caller:
     """
 
     user: str = ""
-    """Name of the user, chosen by the host; empty if unknown."""
+    """Id of the user, chosen by the host; empty if unknown."""
     tenant: str = ""
-    """Name of the tenant, chosen by the host. Suggestions learned from its calls are only for this
-    tenant."""
+    """Id of the caller's organization, chosen by the host; empty without one. Suggestions learned
+    from the calls of a tenant are only for this tenant."""
     scopes: frozenset[str] = frozenset()
-    """Granted scopes, as any collection of texts. ``*`` grants all."""
+    """Scopes that the caller was granted, as any collection of texts. ``*`` grants all."""
     attributes: Mapping[str, str] = field(default_factory=dict)
-    """Further facts for the host's own hooks, such as its approval."""
+    """Further facts about the caller for the host's own hooks, such as its approval function."""
     token: Secret | None = field(default=None, repr=False, compare=False)
-    """Access token of the request, for servers that exchange it (RFC 8693)."""
+    """Access token of the caller's request, for servers that exchange it (RFC 8693)."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scopes", frozenset(texts_of(self, "scopes", self.scopes)))
@@ -81,7 +81,7 @@ class Caller:
         return scopes <= self.scopes or ALL_SCOPES in self.scopes
 
     def filters(self, filters: Filters | None = None) -> Filters:
-        """Add this caller's scopes, user and tenant to *filters*; None means the default
+        """Return *filters* with this caller's scopes, user and tenant added. None means the default
         filters.
         """
         filters = Filters() if filters is None else filters
@@ -94,13 +94,13 @@ class Caller:
 ANYONE = Caller()
 """An unknown caller, who sees only entities without required scopes."""
 ACTOR: ContextVar[Caller] = ContextVar("actor", default=ANYONE)
-"""Caller whose current request makes a change, for the audit log."""
+"""Caller whose request is being handled. The audit log names it as the author of changes."""
 _CURRENT: ContextVar[Caller] = ContextVar("gateway_caller", default=ANYONE)
 
 
 @contextmanager
 def acting_for(caller: Caller) -> Iterator[None]:
-    """Set the current caller for the requests to sources in this block."""
+    """Make *caller* the current caller of all requests to sources in this block."""
     token = _CURRENT.set(caller)
     try:
         yield
@@ -111,13 +111,16 @@ def acting_for(caller: Caller) -> Iterator[None]:
 def current_caller() -> Caller:
     """Return the caller set by `acting_for`, else `ANYONE`.
 
-    Sources should read it at once and pass it on, because longer tasks inherit it from the request.
+    Sources should read the caller at once and pass it on, because a longer task inherits the caller
+    of the request that started it.
     """
     return _CURRENT.get()
 
 
 def filters_for(caller: Caller | None, kinds: Collection[Kind] = ("tool",)) -> Filters:
-    """Return filters for the entities that *caller* may see; None is the host, who sees all."""
+    """Return filters for the entities of *kinds* that *caller* may see. None is the host, who sees
+    all.
+    """
     if caller is not None:
         return caller.filters(Filters(kinds=frozenset(kinds)))
     return Filters(
@@ -130,8 +133,8 @@ def filters_for(caller: Caller | None, kinds: Collection[Kind] = ("tool",)) -> F
 
 
 def all_seen_by(filters: Filters) -> Filters:
-    """Return filters for all entities that the caller of *filters* may see, of the same
-    kinds.
+    """Return filters that keep only the caller and the kinds of *filters*: every entity of these
+    kinds that the caller may see passes.
     """
     return replace(
         filters_for(None, filters.kinds),

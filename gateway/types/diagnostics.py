@@ -1,5 +1,5 @@
-"""Diagnostics: problems that do not stop a search, with all codes. Also the report of an index
-build.
+"""Diagnostics, which report problems that do not stop a search, with all codes and their meanings.
+Also the statistics of an index build.
 """
 
 from __future__ import annotations
@@ -66,18 +66,18 @@ Code = Literal[
     "no_match",
     "unknown_tag",
 ]
-"""Stable name of a problem."""
+"""Name of a problem, which does not change between versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
-    """A problem in an optional stage, which does not raise an error."""
+    """A problem in an optional stage of a search or an index build. It raises no error."""
 
     stage: Stage
     code: Code
     """Name of the problem, a key of `CODES`."""
     detail: str = ""
-    """The affected thing and the cause, for people. Never contains queries, arguments or
+    """Affected thing and cause of the problem, for people. Never contains queries, arguments or
     secrets."""
 
 
@@ -142,7 +142,8 @@ DEGRADING: frozenset[Code] = frozenset(
         "vectors_unavailable",
     }
 )
-"""Codes of results that are not cached, so that the next request tries again."""
+"""Codes of failed stages. A result with one of them is not cached, so that the next request tries
+the stage again."""
 REPEATED: frozenset[Code] = DEGRADING | {
     "catalog_unavailable",
     "graph_document_invalid",
@@ -150,8 +151,8 @@ REPEATED: frozenset[Code] = DEGRADING | {
     "store_rebuilt",
     "store_unavailable",
 }
-"""Codes of an index build that are repeated in every search result, because all searches are
-affected."""
+"""Codes of problems of an index build that every search result repeats, because the problem affects
+all searches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,17 +160,18 @@ class IndexReport:
     """Statistics of one index build."""
 
     generation: int
-    """Version of the catalog; equal numbers mean equal catalogs."""
+    """Version number of the catalog. Equal numbers mean equal catalogs."""
     entities: int = 0
     tools: int = 0
-    """Number of entities that are tools."""
+    """Number of indexed entities that are tools."""
     vectors: int = 0
     embedded_texts: int = 0
-    """Number of texts sent to the embedder. Vectors of other texts came from the store."""
+    """Number of texts that this build sent to the embedder. Vectors of other texts came from the
+    store."""
     tokens: int = 0
     graph_nodes: int = 0
     graph_edges: int = 0
     duration_s: float = 0.0
     saved: bool = False
-    """True if the index was read from a file of an earlier process."""
+    """True if the index was read from a file that an earlier build saved."""
     diagnostics: tuple[Diagnostic, ...] = ()

@@ -19,13 +19,14 @@ Kind: TypeAlias = str
 """A `BuiltinKind`, or a kind that the host declares."""
 Status = Literal["active", "beta", "draft", "deprecated"]
 DEFAULT_STATUSES: frozenset[Status] = frozenset({"active", "beta"})
-"""Statuses of entities that are found with default filters."""
+"""Statuses of the entities that a search with default filters may find."""
 MAX_SEARCH_TEXT_CHARS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hints:
-    """Search hints of a host for a tool, in addition to its definition. None means unknown.
+    """Search hints of a host for a tool, in addition to its definition. A field is None if it is
+    unknown.
 
     Raises:
         TypeError: If a list of texts has another type (such as a single text), or the search text
@@ -58,7 +59,9 @@ class Hints:
     description. Models never see this text."""
 
     def __post_init__(self) -> None:
-        """Convert lists to tuples. Callers check the types of the items."""
+        """Convert lists to tuples. The types of their items are checked when the hints are
+        registered.
+        """
         if self.search_text != "":
             object.__setattr__(self, "search_text", search_text_of(self, self.search_text))
         for name in ("aliases", "keywords", "categories", "tags", "examples"):
@@ -68,7 +71,8 @@ class Hints:
 
 _NO_HINTS = Hints()
 _EMPTY_OBJECT: JsonObject = {}
-"""Shared empty object, which saves memory: few of a million definitions have details."""
+"""Empty object that all definitions without details share, which saves memory: few of a million
+definitions have details."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,19 +80,20 @@ class ToolDefinition:
     """A tool, a resource or a prompt, as described by its source."""
 
     name: str
-    """Name at the source, unchanged, for calls. The name of a resource is its URI or URI
-    template."""
+    """Name of the tool or prompt at its source, unchanged, for calls. For a resource, its URI or
+    URI template."""
     title: str = ""
     description: str = ""
     input_schema: JsonObject = field(default_factory=dict)
-    """JSON Schema of type object, for the arguments of a tool, a prompt or a URI template."""
+    """JSON Schema of type object, for the arguments of the tool, prompt or URI template."""
     output_schema: JsonObject | None = None
     hints: Hints = _NO_HINTS
     kind: Kind = "tool"
     details: JsonObject = field(default_factory=lambda: _EMPTY_OBJECT)
-    """Further data of a resource or a prompt for listings; empty for a tool."""
+    """Further fields of a resource or a prompt for listings; empty for a tool."""
     diagnostics: tuple[Diagnostic, ...] = ()
-    """``tool_changed`` and ``tool_suspicious``, added by the gateway, never by a source."""
+    """Diagnostics ``tool_changed`` and ``tool_suspicious``. The gateway adds them, never a
+    source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +105,9 @@ class Entity:
     depend on restarts or the order of registration."""
     kind: Kind = "tool"
     exposed_name: str
-    """Unique name in the catalog. Tools: the name for models, at most 64 characters of
-    ``[A-Za-z0-9_-]``. Resources and prompts: the address at the gateway. Other kinds: the id."""
+    """Name of the entity that is unique in the catalog. Tools: the name for models, at most 64
+    characters of ``[A-Za-z0-9_-]``. Resources and prompts: the address at the gateway. Other kinds:
+    the id."""
     server: str
     definition: ToolDefinition
     status: Status = "active"
@@ -112,15 +118,16 @@ class Entity:
     vouched: bool = False
     """True if the host vouches for the tool's behaviour, by trusting its source or by hints."""
     digest: str = ""
-    """SHA-256 (hex) of the canonical definition and hints, without the search text, which is not
-    part of an approval."""
+    """SHA-256 (hex) of the canonical definition and hints. The search text is excluded, because it
+    is not part of an approval."""
     parent: str = ""
-    """Id of the parent entity, such as the server of a tool; empty without a parent."""
+    """Id of the entity to which this one belongs, such as the server of a tool; empty without
+    one."""
     metadata: JsonObject = field(default_factory=lambda: _EMPTY_OBJECT)
-    """Further data of a catalog entry."""
+    """Further data of a catalog entry; empty for other kinds."""
     generation: int = -1
-    """Order in which the tool was first listed by its server; tools of one listing have the same
-    number. -1 for entities that only the host lists, such as aliases and entries."""
+    """Number of the listing in which the server first offered the tool; lower is earlier. -1 for
+    entities that only the host lists, such as aliases and entries."""
     originals: tuple[str, ...] = ()
     """Ids of the tools that an alias represents. Their policies apply to the alias too."""
     described: bool = False
@@ -129,32 +136,36 @@ class Entity:
 
     @property
     def name(self) -> str:
-        """Name at the source."""
+        """Name of the entity at its source."""
         return self.definition.name
 
     @property
     def description(self) -> str:
-        """Description by the source; may be empty."""
+        """Description of the entity by its source; may be empty."""
         return self.definition.description
 
     @property
     def hints(self) -> Hints:
-        """Merged search hints."""
+        """Search hints of the entity, merged from all origins."""
         return self.definition.hints
 
     def with_hints(self, **changes: Any) -> Entity:
-        """Return a copy with changed hints, given by field name. The digest does not change."""
+        """Return a copy with changed hints. *changes* are fields of `Hints`. The digest does not
+        change.
+        """
         hints = replace(self.hints, **changes)
         return replace(self, definition=replace(self.definition, hints=hints))
 
     @property
     def suspicious(self) -> bool:
-        """True if the definition looks like an attack on a model. Models never see its texts."""
+        """True if the definition looks like an attack on a model. Models then never see its
+        texts.
+        """
         return any(note.code == "tool_suspicious" for note in self.definition.diagnostics)
 
     @property
     def required(self) -> tuple[str, ...]:
-        """Names of the required arguments, in the schema's order."""
+        """Names of the required arguments, in the order of the input schema."""
         names = self.definition.input_schema.get("required")
         return tuple(map(str, names)) if isinstance(names, (list, tuple)) else ()
 
@@ -178,23 +189,24 @@ class Filters:
     kinds: frozenset[Kind] = frozenset({"tool"})
     statuses: frozenset[Status] = DEFAULT_STATUSES
     tags: frozenset[str] = frozenset()
-    """Required tags; an entity needs all of them. Case is ignored."""
+    """Required tags of an entity, which needs all of them. Case is ignored."""
     servers: frozenset[str] = frozenset()
-    """Allowed servers; empty allows all."""
+    """Names of the servers whose entities may be found; empty allows all servers."""
     scopes: frozenset[str] = frozenset()
-    """Granted scopes, in addition to those of the `Caller`."""
+    """Scopes that the search has, in addition to those of the `Caller`."""
     include_disabled: bool = False
     include_described: bool = False
-    """Include tools that are known only from their server's entry and cannot be called yet."""
+    """True includes tools that are known only from their server's entry and cannot be called
+    yet."""
     healthy_only: bool = False
-    """Exclude entities that depend on a currently unreachable server."""
+    """True excludes entities that depend on a currently unreachable server."""
     without: frozenset[str] = frozenset()
-    """Excluded servers (by name) and entities (by id)."""
+    """Names of excluded servers and ids of excluded entities."""
     user: str = ""
     tenant: str = ""
     """Tenant of the `Caller`, for policies."""
     unrestricted: bool = False
-    """True for the host: no policy applies."""
+    """True for a search by the host, to which no policy applies."""
 
     def __post_init__(self) -> None:
         for name in ("kinds", "statuses", "tags", "servers", "scopes", "without"):
@@ -207,18 +219,25 @@ class Filters:
 
 
 def texts_of(owner: object, name: str, value: object) -> tuple[str, ...]:
-    """Return a collection of texts as a tuple; else raise a TypeError."""
+    """Return the collection *value* as a tuple of texts.
+
+    Raises:
+        TypeError: If *value* is no such collection. The message has the class of *owner* and
+            *name*.
+    """
     texts = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else None
     if texts is None or not all(map(_is_text, texts)):
         kind = type(owner).__name__
         raise TypeError(f"{kind}: {name} must be a collection of texts, got {value!r}")
-    # The order of a set differs between processes.
+    # Sorted, because the order of a set differs between processes.
     return tuple(sorted(texts)) if isinstance(value, AbstractSet) else texts
 
 
 def search_text_of(owner: object, value: object) -> str:
-    """Return a search text without surrounding blanks. Raise a TypeError if it is not a text or too
-    long.
+    """Return the search text *value* without surrounding blanks.
+
+    Raises:
+        TypeError: If it is not a text or too long. The message has the class of *owner*.
     """
     if not isinstance(value, str) or len(value) > MAX_SEARCH_TEXT_CHARS:
         raise TypeError(
@@ -233,7 +252,9 @@ def _is_text(value: object) -> bool:
 
 
 def merge_hints(first: Hints, second: Hints) -> Hints:
-    """Merge two sets of hints. Lists are united; for other fields *first* takes precedence."""
+    """Merge the hints of two origins. Lists are united; for other fields *first* takes
+    precedence.
+    """
 
     def merge(value: object, other: object) -> object:
         if isinstance(value, tuple) and isinstance(other, tuple):

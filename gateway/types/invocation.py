@@ -13,10 +13,10 @@ class Content:
     """One content block of a tool's result."""
 
     type: str
-    """``text``, ``image``, ``audio``, ``resource``, ``resource_link`` or another type of the
-    server."""
+    """Type of the block: ``text``, ``image``, ``audio``, ``resource``, ``resource_link`` or another
+    type that the server uses."""
     text: str = ""
-    """Text of a text block or of an embedded text resource."""
+    """Text of a text block or of an embedded text resource; empty for other blocks."""
     data: JsonObject = field(default_factory=dict)
     """The complete block as JSON."""
 
@@ -28,15 +28,15 @@ class InvokeResult:
     tool_id: str
     content: tuple[Content, ...] = ()
     structured: object = None
-    """Structured content as JSON; None without structured content."""
+    """Structured content of the result, as JSON; None if the tool returned none."""
     is_error: bool = False
-    """True if the tool reported an error; the content contains the reason."""
+    """True if the tool reported an error. The content then contains the reason."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """Problems in the gateway during the call."""
 
     @property
     def text(self) -> str:
-        """Text of all text blocks, joined."""
+        """Text of all text blocks of the content, joined."""
         return "\n".join(block.text for block in self.content if block.text)
 
 

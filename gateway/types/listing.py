@@ -11,7 +11,7 @@ from gateway.types.entities import Entity, Kind, ToolDefinition
 
 
 def pin_key(kind: Kind, name: str) -> str:
-    """Return the key of a definition in a listing's mappings: ``name`` for a tool, else
+    """Return the key of a definition in the mappings of a `Listing`: ``name`` for a tool, else
     ``kind:name``.
     """
     return name if kind == "tool" else f"{kind}:{name}"
@@ -22,34 +22,37 @@ class Listing:
     """Tools, resources and prompts that a source offers at one moment."""
 
     definitions: Collection[ToolDefinition] = ()
-    """Tools, resources and prompts in the source's order. Names are unique within a kind."""
+    """Definitions of the tools, resources and prompts, in the source's order. Names are unique
+    within a kind."""
     entities: tuple[Entity, ...] = ()
-    """Complete entities, such as catalog entries. Their ids differ from those of all
-    definitions."""
+    """Complete entities that the source offers in place of definitions, such as catalog entries."""
     instructions: str = ""
-    """The source's description of itself and its use."""
+    """Text of the source that describes the source and how to use it."""
     diagnostics: tuple[Diagnostic, ...] = ()
-    """One for each unusable tool, and one if the listing was cut."""
+    """Diagnostics of the listing: one for each unusable tool, and one if the listing was cut."""
     digests: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 (hex) of each definition as received, keyed by `pin_key`; may be empty."""
     suspicions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Reasons why definitions look like an attack on a model, keyed by `pin_key`. Contains only
-    suspicious definitions."""
+    """Reasons why definitions look like an attack on a model, keyed by `pin_key`. Definitions that
+    are not suspicious are left out."""
     access: Mapping[str, Access] = field(default_factory=dict)
-    """The host's rules for its own tools, keyed by `pin_key`."""
+    """Rules of the host for tools that it offers itself, keyed by `pin_key`."""
     rules: Mapping[str, Access] = field(default_factory=dict)
-    """Rules from the catalog's store for entities of any source, keyed by a pattern of names."""
+    """Rules from the catalog's store for entities of any source, keyed by a pattern of ids."""
     originals: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Server and name of the original of each alias, keyed by `pin_key`."""
+    """Server and name of the tool, resource or prompt that an alias represents, keyed by the
+    alias's `pin_key`."""
 
     @property
     def content(self) -> tuple[object, ...]:
-        """The parts from which an index is built. Diagnostics count only by their codes."""
+        """Parts of the listing that the index depends on. If they are equal, the index is not built
+        again. Of the diagnostics, only the codes are included.
+        """
         codes = [note.code for note in self.diagnostics]
         return codes, self.instructions, tuple(self.definitions), self.entities
 
     def pinned(self, digest: str) -> ToolDefinition | None:
-        """Return the definition with this digest; None if it does not exist.
+        """Return the definition with this digest; None if the listing has none.
 
         The source's instructions count as a definition of kind ``server``.
         """
@@ -65,7 +68,7 @@ class Listing:
 
     @property
     def tools(self) -> tuple[ToolDefinition, ...]:
-        """The definitions that are tools."""
+        """Definitions of the listing that are tools."""
         return tuple(item for item in self.definitions if item.kind == "tool")
 
 
@@ -74,6 +77,6 @@ class WatchCallbacks:
     """Callbacks for one watched resource. They are called on any thread."""
 
     on_start: Callable[[], None]
-    """Called when changes begin to be reported, and again after each new connection."""
+    """Called when reports of changes begin, and again after each new connection to the server."""
     on_change: Callable[[], None]
     """Called when the resource changed or may have changed."""

@@ -35,16 +35,16 @@ _LINKS = (
     ("consumes", "consumes"), ("produces", "produces"),
 )  # fmt: skip
 OF_CONCEPTS = frozenset({"author", "about", "memberOf", "consumes", "produces"})
-"""Predicates whose objects are always concepts."""
+"""Predicates whose objects are always concepts, never documents."""
 fold_label = lru_cache(maxsize=1 << 17)(fold)
 
 
 class LabelResolver:
-    """Lookup of node ids by the names that texts may use.
+    """Finds the node that a label in a text refers to.
 
     Args:
         documents: All documents.
-        names: Node ids, keyed by the host's own names.
+        names: Node ids, keyed by the names that the host gave to nodes.
         others: Ids and titles of further nodes.
     """
 
@@ -82,7 +82,9 @@ class LabelResolver:
         yield from ((title, node) for node, title in self._others if title)
 
     def _described_node(self, document: Document) -> str:
-        """Return the node that *document* describes, according to the host's names."""
+        """Return the id of the node that *document* describes: a node that the host named, or the
+        document itself.
+        """
         if not self._names or document.id in self._host_nodes:
             return document.id
         stem = document.path.rpartition("/")[2].removesuffix(".md")
@@ -93,18 +95,20 @@ class LabelResolver:
         return next(filter(None, named), document.id)
 
     def subject(self, document: Document) -> str:
-        """Return the subject of the facts of *document*."""
+        """Return the id of the node that is the subject of the facts of *document*."""
         if document.id in self._host_nodes:
             return document.id
         return self._exact.get(document.id) or document.id
 
     def find(self, label: str) -> str:
-        """Return the node named *label*; empty if unknown or ambiguous."""
+        """Return the id of the node that *label* refers to; empty if unknown or ambiguous."""
         return self._exact.get(label) or self._folded.get(fold_label(label)) or ""
 
 
 def _unique_nodes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the node of each name; empty for a name of several nodes."""
+    """Return node ids, keyed by name, from pairs of name and id. A name of several nodes gets an
+    empty id.
+    """
     node_by_name: dict[str, str] = {}
     for name, node in pairs:
         if node_by_name.setdefault(name, node) != node:
@@ -119,7 +123,8 @@ class FactExtractor:
     document: Document
     labels: LabelResolver
     meanings: dict[str, str] = field(default_factory=dict)
-    """Nodes of the labels looked up so far, keyed by label; empty for labels without a node."""
+    """Ids of the nodes of the labels looked up so far, keyed by label; an id is empty if the label
+    is unknown or ambiguous."""
 
     def facts(self) -> Iterator[Fact]:
         """Yield the facts of the document, including duplicates."""
@@ -140,7 +145,7 @@ class FactExtractor:
             yield from self._edge_facts(edge)
 
     def ban(self, edge: Edge) -> tuple[str, str, str]:
-        """Return the subject, predicate and object of a forbidden edge."""
+        """Return the subject, predicate and object of *edge*, which the document forbids."""
         subject, _ = self._node(edge.subject, concept=False)
         target, _ = self._node(edge.object, concept=edge.predicate in OF_CONCEPTS)
         return subject, edge.predicate, target
@@ -213,7 +218,7 @@ class FactExtractor:
             yield self._edge(node, "sameAs", self._absolute(iri), link.line)
 
     def _node(self, target: str, *, concept: bool) -> tuple[str, str]:
-        """Return a node's id, and its label if it is a concept."""
+        """Return the id of the node named *target*, and its label if the node is a concept."""
         if not concept:
             node_id = self.meanings[target] = self.labels.find(target)
             if node_id:
@@ -260,7 +265,7 @@ class FactExtractor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
-    """Facts of a document, valid while its labels refer to the same nodes."""
+    """Facts of one document, valid while its labels refer to the same nodes."""
 
     document: Document
     subject: str
@@ -287,15 +292,16 @@ class _Reading:
 
 
 class DocumentReader:
-    """Reader that remembers documents it has read. Not thread-safe.
+    """Extracts the facts of documents and caches them. Not thread-safe.
 
-    A document is read again only if it is a new object, or one of its labels refers to another
-    node.
+    The facts of a document are extracted again only if the document is a new object, or one of its
+    labels refers to another node.
     """
 
     def __init__(self) -> None:
         self._readings: dict[int, _Reading] = {}
-        """Readings, keyed by `id()` of the document, which they keep alive."""
+        """Cached facts, keyed by `id()` of the document. A value refers to its document, so the
+        document is not deleted and its `id()` is not used again."""
         self._named: tuple[Sequence[tuple[str, ...]], Mapping[str, str]] = (), NO_NAMES
         self._labels = LabelResolver((), NO_NAMES)
 
@@ -309,8 +315,8 @@ class DocumentReader:
 
         Args:
             documents: Documents in any order.
-            names: Names of the host, as in `extract_facts`.
-            others: Ids and titles of further nodes that labels may name.
+            names: Node ids, keyed by the host's names, as in `extract_facts`.
+            others: Ids and titles of further nodes that labels may refer to.
         """
         all_documents, other_nodes = list(documents), list(others)
         titles = [

@@ -1,7 +1,8 @@
-"""Facts, which are the statements of a graph, and rules for merging them.
+"""Facts, which are the statements of a graph, and rules for merging equal facts.
 
-* Of equal facts, the declared one is used with its own weight. Otherwise the first by rule, file
-  and line is used, with the greatest weight. The order of the documents does not matter.
+* If one of two equal facts is declared, that one is used with its own weight. Otherwise the first
+  by rule, file and line is used, with the greater weight. The order of the documents does not
+  matter.
 * Facts that the host forbids are left out, unless the host declares them itself.
 """
 
@@ -21,36 +22,39 @@ class Fact:
     subject: str
     """Node id."""
     predicate: str
-    """Name in the vocabulary, or an absolute IRI."""
+    """Predicate: a name in the vocabulary, or an absolute IRI."""
     object: str
     """Node id, or a text if `literal`."""
     literal: bool
-    """True if the object is a text."""
+    """True if `object` is a text, False if it is a node id."""
     weight: float = 1.0
-    """Certainty of the statement, in (0, 1]; multiplied by the weight of the predicate."""
+    """Certainty of the statement, in (0, 1]. The strength of an edge is this certainty times the
+    weight of its predicate."""
     language: str = ""
     """BCP 47 language of a text; empty if unknown."""
     datatype: str = ""
     """Datatype IRI of a text; empty for plain text."""
     path: str = ""
-    """Path of the file; empty if the fact does not come from a file."""
+    """Path of the file with the statement; empty if it does not come from a file."""
     line: int = 0
     """Line number in the file, from 1; 0 if unknown."""
     origin: str = ""
-    """Rule that derived the fact; empty if a document states it."""
+    """Name of the rule that derived the fact; empty if a document states it."""
     declared: bool
-    """True if the host declares the fact."""
+    """True if the host itself states the fact, False if it is derived or stated by an upstream."""
 
 
 Triple: TypeAlias = tuple[str, str, str]
-"""Subject, predicate and object. In a ban, an empty predicate means every predicate."""
+"""Subject, predicate and object. In a forbidden edge, an empty predicate means every predicate."""
 _Key: TypeAlias = tuple[str, str, str, bool, str, str]
 
 
 def merge_facts(
     statements: Iterable[Iterable[Fact]], bans: Collection[Triple] = ()
 ) -> tuple[Fact, ...]:
-    """Merge *statements* in order, without duplicates and without facts that *bans* forbid."""
+    """Return the facts of all *statements* in order. Equal facts are merged into one, and facts
+    that *bans* forbid are left out.
+    """
     merged: dict[_Key, Fact] = {}
     for facts in statements:
         for fact in facts:
@@ -67,7 +71,9 @@ def merge_facts(
 
 
 def stronger(earlier: Fact, new: Fact) -> Fact:
-    """Merge two equal facts into one."""
+    """Return one fact for two equal facts: the declared one, or else the first by rule, file and
+    line with the greater weight.
+    """
     if earlier.declared != new.declared:
         return earlier if earlier.declared else new
     first, other = sorted((earlier, new), key=lambda fact: (fact.origin, fact.path, fact.line))
@@ -75,12 +81,12 @@ def stronger(earlier: Fact, new: Fact) -> Fact:
 
 
 def is_banned(fact: Fact, bans: Collection[Triple]) -> bool:
-    """Return whether the host forbids *fact*. Declared facts are never forbidden."""
+    """Return whether *bans* forbid *fact*. Facts that the host declares are never forbidden."""
     return not fact.declared and any(form in bans for form in _ban_triples(fact))
 
 
 def _ban_triples(fact: Fact) -> Iterator[Triple]:
-    """Yield the triples with which a ban may forbid *fact*."""
+    """Yield all triples that would forbid *fact* if they were among the bans."""
     if fact.literal:
         return
     row = PREDICATES.get(fact.predicate)

@@ -1,4 +1,4 @@
-"""Vocabulary of the graph, as one table.
+"""Vocabulary of the graph, as one table of predicates.
 
 A predicate has one name, one IRI and one role. Everything else is derived from the table.
 """
@@ -26,7 +26,7 @@ FILE_BASE = "urn:tool-gateway:file:"
 BLANK_BASE = "urn:tool-gateway:blank:"
 """Prefix of the ids of imported blank nodes."""
 STATEMENT_BASE = "urn:tool-gateway:statement:"
-"""Prefix of the ids of RDF nodes about statements."""
+"""Prefix of the ids of RDF nodes that describe a statement."""
 CONTEXT_IRI = "https://w3id.org/tool-gateway/context/v1"
 """IRI of the JSON-LD context, whose contents are in the packaged ``context.jsonld``."""
 DOCUMENT_TYPE = NAMESPACES["tg"] + "Document"
@@ -51,15 +51,16 @@ class Predicate:
     """A predicate between two nodes, or between a node and a text."""
 
     name: str
-    """Name in documents and facts."""
+    """Name of the predicate in documents and facts."""
     iri: str
-    """Absolute IRI in RDF."""
+    """Absolute IRI of the predicate in RDF."""
     role: PredicateRole
-    """Role in search and expansion; ``fact`` is only stored."""
+    """Use of the predicate in search and expansion; facts with the role ``fact`` are only
+    stored."""
     weight: float
     """Strength of an edge with this predicate, in (0, 1]; unused for texts."""
     both_ways: bool = False
-    """True if the edge is also followed from its object to its subject."""
+    """True if edges with this predicate are also followed from object to subject."""
 
 
 def _table(*rows: tuple[str, str, PredicateRole, float]) -> Mapping[str, Predicate]:
@@ -108,7 +109,7 @@ PREDICATES: Mapping[str, Predicate] = _table(
 )
 """Known predicates, keyed by name."""
 PREDICATE_NAMES = ", ".join(sorted(PREDICATES))
-"""List of the predicates, for messages."""
+"""Names of all predicates, separated by commas, for error messages."""
 
 _SYNONYMS: Mapping[str, str] = {
     "alias": "altLabel",
@@ -149,7 +150,7 @@ def is_date(text: str) -> bool:
 
 
 def read_weight(text: str) -> float | None:
-    """Parse a weight; None if *text* is not a number in (0, 1]."""
+    """Parse the weight of a statement; None if *text* is not a number in (0, 1]."""
     try:
         weight = float(text)
     except ValueError:
@@ -158,11 +159,11 @@ def read_weight(text: str) -> float | None:
 
 
 def resolve(word: str, prefixes: Mapping[str, str] = NO_PREFIXES) -> str | None:
-    """Find the predicate named *word*.
+    """Find the predicate that *word* refers to.
 
     Args:
         word: A name in any case (``next_step``, ``nextStep``), a prefixed name, or an IRI.
-        prefixes: Further namespaces, keyed by prefix.
+        prefixes: Namespaces in addition to those of the vocabulary, keyed by prefix.
 
     Returns:
         A name in `PREDICATES`, or another absolute IRI, or None for anything else.
@@ -187,12 +188,12 @@ def iri(name: str) -> str:
 
 
 def role(name: str) -> PredicateRole:
-    """Return the role of a predicate name; ``fact`` for every other IRI."""
+    """Return the role of the predicate *name*; ``fact`` for an IRI outside the vocabulary."""
     return PREDICATES[name].role if name in PREDICATES else "fact"
 
 
 def context() -> dict[str, object]:
-    """Build the JSON-LD context: namespaces, predicates and properties of statements."""
+    """Return the JSON-LD context: namespaces, predicates and properties of statements."""
     terms: dict[str, object] = {"id": "@id", "type": "@type", **NAMESPACES}
     for row in PREDICATES.values():
         if row.name != "type":

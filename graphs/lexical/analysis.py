@@ -4,7 +4,7 @@
 * The time is linear in the length of the text, and no text raises an error.
 * The stop list contains only English function words, so words of a domain are never removed.
 
-The module also numbers the terms and words of documents, for the arrays of an index.
+The class `Vocabulary` assigns ids to the terms and words of documents, for the arrays of an index.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ _BY_SCRIPT: tuple[tuple[int, int, str], ...] = (
 _SCRIPT_OF_STEMMER: Mapping[str, str] = {name: name for _, _, name in _BY_SCRIPT} | {
     "nepali": "hindi", "persian": "arabic", "serbian": "russian",
 }  # fmt: skip
-"""Default stemmer of the script that each stemmer reads, keyed by stemmer; others read Latin
-script."""
+"""Default stemmer of the script that each stemmer reads, keyed by stemmer. Stemmers that are not
+listed read Latin script."""
 Phrase: TypeAlias = tuple[str, str]
 """A text and its BCP 47 language; empty if unknown."""
 Fields: TypeAlias = Mapping[str, str | tuple[Phrase, ...]]
@@ -77,14 +77,14 @@ Fields: TypeAlias = Mapping[str, str | tuple[Phrase, ...]]
 
 
 class Token(NamedTuple):
-    """One word of a text with its terms. A tuple, because it is used as a dictionary key."""
+    """One word of a text, with its index terms. A tuple, because it is used as a dictionary key."""
 
     surface: str
     """The word as written."""
     parts: tuple[str, ...]
     """Terms of the word, in order; several for an identifier such as ``createInvoice``."""
     spelt: tuple[str, ...]
-    """Parts of the word before stemming, casefolded; used to correct the spelling."""
+    """Parts of the word before stemming, without case; used to correct the spelling."""
     wholes: tuple[str, ...] = ()
     """Additional terms for the whole word (``github`` in addition to ``git``, ``hub``)."""
     stop: bool = False
@@ -110,12 +110,14 @@ def tokens(text: str, *, language: str = "") -> list[Token]:
 
 
 def stems(text: str) -> tuple[str, ...]:
-    """Return the stems of the words of *text*, in order and without duplicates."""
+    """Return the stems of the words of *text*, in order and without duplicates. Function words are
+    left out as in `tokens`.
+    """
     return tuple(dict.fromkeys(part for token in tokens(text) for part in token.parts))
 
 
 def stem(word: str, language: str = "") -> str:
-    """Return the term of one casefolded word. *language* is that of `tokens`."""
+    """Return the index term of one word without case. *language* is as in `tokens`."""
     script = _script(word)
     if not script:
         return word
@@ -189,7 +191,7 @@ _cached_tokens = lru_cache(maxsize=1 << 16)(_tokens)
 
 
 def _spaced(run: str, language: str) -> Iterator[Token]:
-    # A longer run is not a word, so its beginning is enough.
+    # A longer run of characters is not a word, so its beginning is enough.
     run = run[:_CACHED_CHARS].replace("\u200c", "").replace("\u200d", "")
     humps = [hump.casefold() for hump in _humps(run)]
     if humps:
@@ -223,7 +225,7 @@ def _is_hump(body: str, at: int) -> bool:
     if before.isdigit():
         return len(after) > 0 and after[0].isalpha()
     if before.isupper():
-        # HTTP|Server is split, URLs is not.
+        # HTTPServer is split into HTTP and Server, but URLs is not split.
         return after[:1].islower() and after != "s"
     return before.isalpha()
 
@@ -247,34 +249,35 @@ def bare(word: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DocumentTokens:
-    """Counted tokens of one document, with the numbers of one `Vocabulary`.
+    """Counted terms of one document, with the ids that one `Vocabulary` assigned.
 
-    The numbers are int32 in bytes, so that an index can concatenate those of all documents.
+    The ids are int32 in bytes, so that an index can concatenate the ids of all documents.
     """
 
     entries: bytes
-    """Pairs of a term, and its count times the number of fields plus the number of the field;
-    ascending by field."""
+    """Pairs of int32, ascending by field: the id of a term, and its count in a field. The second
+    number is count x (number of fields) + position of the field."""
     words: bytes
-    """Numbers of the words as written."""
+    """Ids of the written words of the document, as in `Vocabulary.words`."""
     languages: frozenset[str]
 
 
 class Vocabulary:
-    """Numbered terms and words of many documents. Not thread-safe.
+    """Ids of the terms and words of many documents. Not thread-safe.
 
     Args:
-        weights: Weight of each indexed field, > 0, in the order of the field numbers.
+        weights: Weight of each indexed field, > 0. Their order gives the positions of the fields.
     """
 
     def __init__(self, weights: Mapping[str, float]) -> None:
         self.weights = weights
         self.terms: dict[str, int] = {}
-        """Number of each term."""
+        """Id of each term, keyed by term."""
         self.words: dict[tuple[str, int], int] = {}
-        """Number of each pair of a written word and the number of its term."""
+        """Id of each pair of a written word and its term's id."""
         self._languages: dict[frozenset[str], frozenset[str]] = {}
-        """Sets of languages, so that equal sets share one object."""
+        """All sets of languages of documents, so that documents with equal sets share one
+        object."""
 
     def tokenize(self, document: Fields) -> DocumentTokens:
         """Tokenize *document* and count its terms."""
@@ -284,7 +287,7 @@ class Vocabulary:
         for number, name in enumerate(self.weights):
             counts: dict[int, int] = {}
             value = document.get(name, "")
-            # A text without a language.
+            # A plain string is one text without a language.
             phrases = ((value, ""),) if isinstance(value, str) else value
             for text, language in phrases if value else ():
                 languages.add(language)
@@ -310,7 +313,15 @@ class Vocabulary:
 def spelt_words(
     counted: Sequence[DocumentTokens], vocabulary: Vocabulary, used: np.ndarray
 ) -> tuple[list[str], np.ndarray]:
-    """Return the words of the documents as written, and the row of each word's term."""
+    """Return the words that occur in the documents as written, and for each word the row of its
+    term.
+
+    Args:
+        counted: The documents.
+        vocabulary: Vocabulary of the documents.
+        used: Ids of the terms in the index, ascending. The position of an id is the row of its
+            term.
+    """
     numbers = concatenate_numbers([document.words for document in counted], 1)[:, 0]
     uses = np.bincount(numbers, minlength=len(vocabulary.words))
     spellings = list(vocabulary.words)
@@ -320,13 +331,15 @@ def spelt_words(
 
 
 def concatenate_numbers(parts: Iterable[bytes], width: int) -> np.ndarray:
-    """Return the int32 numbers of all *parts*, shape (n, width)."""
+    """Return the int32 numbers that the bytes of *parts* contain, as rows of *width* numbers."""
     return np.frombuffer(b"".join(parts), np.int32).reshape(-1, width)
 
 
 def stable_order(numbers: np.ndarray) -> np.ndarray:
-    """Return the indices that sort *numbers*, int32, >= 0. Numpy sorts 16 bits at a time in linear
-    time.
+    """Return the indices that sort *numbers*; equal numbers keep their order.
+
+    The numbers are int32, >= 0. They are sorted 16 bits at a time, because numpy does that in
+    linear time.
     """
     order = np.argsort((numbers & 0xFFFF).astype(np.uint16), kind="stable")
     if numbers.size and int(numbers.max()) > 0xFFFF:

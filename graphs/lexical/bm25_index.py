@@ -1,10 +1,10 @@
-"""BM25F index, built from token counts; immutable and vectorized.
+"""BM25F index of the words of documents, built from token counts; immutable and vectorized.
 
 After Robertson, Zaragoza and Taylor, *Simple BM25 extension to multiple weighted fields* (2004):
-fields are summed before saturation, each with its own length normalization. The length is compared
-with a quantile instead of the mean. Far longer fields are discounted by the square, so that
-keyword stuffing gains little. Everything that does not depend on the query is computed at build
-time; a query reads only the postings of its words.
+the counts of a term in all fields are summed before saturation, and each field has its own length
+normalization. The length is compared with a quantile instead of the mean. The counts in far longer
+fields are discounted by the square, so that keyword stuffing gains little. Everything that does not
+depend on the query is computed at build time; a query reads only the postings of its words.
 """
 
 from __future__ import annotations
@@ -42,37 +42,41 @@ Query: TypeAlias = str | Sequence[Token] | AnalyzedQuery
 """A text, its tokens, or the result of `BM25Index.analyze`."""
 _ENTRY_BYTES = 2 * np.dtype(np.int32).itemsize
 _TermMatches: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Matched documents without duplicates, and what a word adds to their scores and coverages."""
+"""Three arrays about one word of a query: the matched documents, the word's share of the score of
+each document, and its share of the coverage of each document."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BM25Index:
-    """Postings of terms: the documents that contain a term, and its weight in each."""
+    """The documents that contain each term, and the weight of the term in each document."""
 
     size: int
     """Number of documents."""
     fields: tuple[str, ...]
-    """Names of the fields, in the order of their numbers."""
+    """Names of the indexed fields, in the order that other arrays use."""
     languages: tuple[str, ...]
-    """Languages of the texts. A query is stemmed in each of them."""
+    """Languages of the indexed texts. A query is stemmed in each of them."""
     names: Sequence[str]
-    """Terms, in the order of the rows."""
+    """All terms. The position of a term is its row in the other arrays."""
     words: Sequence[str]
-    """Words as documents spell them. A word occurs once for each of its terms."""
+    """Words as the documents spell them. A word occurs once for each of its terms."""
     word_terms: np.ndarray
-    """Row of the term of each item of `words`, int32."""
+    """Row of the term of each word in `words`, int32."""
     idf: np.ndarray
     """Inverse document frequency of each term, float32, > 0."""
     offsets: np.ndarray
-    """Start and end of each term's postings in `positions` and `impacts`, int64."""
+    """Start of each term's postings in `positions` and `impacts`, and the end of the last,
+    int64."""
     positions: np.ndarray
-    """Documents, ascending within a term, int32."""
+    """Positions of the documents that contain a term, ascending within a term, int32."""
     impacts: np.ndarray
-    """Score that the term adds to the document, float32."""
+    """Score that the term of each posting adds to its document, float32."""
     entry_offsets: np.ndarray
-    """Start and end of each posting in `entry_fields`, int32 or, if too large, int64."""
+    """Start of each posting's fields in `entry_fields`, and the end of the last; int32, or int64 if
+    too large."""
     entry_fields: np.ndarray
-    """Fields of a document that contain a term, ascending, uint8."""
+    """Positions of the fields in which the document of a posting contains the term, ascending,
+    uint8."""
     lengths: np.ndarray
     """Number of terms of each document in each field, int32, shape (documents, fields)."""
     _resolved: dict[Token, tuple[QueryTerm, ...]] = field(
@@ -84,8 +88,8 @@ class BM25Index:
         """Index *documents*.
 
         Args:
-            documents: Documents. Their order is that of all arrays.
-            weights: Weight of each field, > 0. Other fields are not indexed.
+            documents: Texts of the documents. All arrays about documents have this order.
+            weights: Weight of each field, > 0. Fields without a weight are not indexed.
         """
         vocabulary = Vocabulary(weights)
         return cls.compile(list(map(vocabulary.tokenize, documents)), vocabulary)
@@ -96,7 +100,7 @@ class BM25Index:
 
         Args:
             counted: The documents.
-            vocabulary: Vocabulary with the numbers of their terms and words.
+            vocabulary: Vocabulary that tokenized the documents.
         """
         weights = np.array(list(vocabulary.weights.values()))
         entries = concatenate_numbers([document.entries for document in counted], 2)
@@ -142,7 +146,7 @@ class BM25Index:
 
     @cached_property
     def word_rows(self) -> Mapping[str, Sequence[int]]:
-        """Rows of the terms of each word, sorted by term."""
+        """Rows of the terms of each word as written, keyed by word and sorted by term."""
         rows: dict[str, list[int]] = {}
         for word, row in zip(self.words, self.word_terms.tolist(), strict=True):
             rows.setdefault(word, []).append(row)
@@ -152,7 +156,7 @@ class BM25Index:
 
     @cached_property
     def spelling(self) -> TrigramIndex:
-        """Index for spelling corrections, made when the first unknown word occurs."""
+        """Index for spelling corrections, built when the first unknown word occurs."""
         return TrigramIndex(list(self.word_rows))
 
     def match(self, query: Query) -> Hits:
@@ -205,12 +209,12 @@ class BM25Index:
 
         Args:
             term: The word. For an unknown word, its corrections are used.
-            whole: A field that is checked for containing only the word.
+            whole: Name of a field that is checked for containing only this word; empty checks none.
 
         Returns:
-            Two arrays of shape (documents,): a bit for each field number, uint64; and True if the
-            word is the whole field, bool. A field contains an identifier if it contains all its
-            parts.
+            Two arrays with one item per document: the fields that contain the word, as a bit at the
+            position of each field, uint64; and True if the field *whole* contains only the word. An
+            identifier is contained in a field if all its parts are.
         """
         bits = np.zeros(self.size, dtype=np.uint64)
         is_whole = np.zeros(self.size, dtype=np.bool_)
@@ -224,7 +228,7 @@ class BM25Index:
         return bits, is_whole
 
     def occurs_in(self, row: int, mask: np.ndarray) -> bool:
-        """Return whether a document in *mask* contains the term of *row*."""
+        """Return whether any document selected by *mask* contains the term at *row*."""
         return bool(mask[self.positions[self.offsets[row] : self.offsets[row + 1]]].any())
 
     def _field_bits(self, row: int) -> np.ndarray:
@@ -239,7 +243,9 @@ class BM25Index:
         return bits
 
     def _contains(self, row: int, positions: Sequence[int]) -> np.ndarray:
-        """Return for each of *positions* whether that document contains the term of *row*."""
+        """Return for each document in *positions* whether it contains the term at *row*, as
+        bools.
+        """
         documents = self.positions[self.offsets[row] : self.offsets[row + 1]]
         if not documents.size:
             return np.zeros(len(positions), dtype=np.bool_)
@@ -256,7 +262,9 @@ class BM25Index:
         return resolved
 
     def _units(self, token: Token) -> Iterator[Token]:
-        """Yield *token* itself, or its parts if only they may be known."""
+        """Yield *token* itself if it has one part or the index contains it as a whole word, and
+        otherwise a token for each of its parts.
+        """
         if len(token.parts) == 1 or self._wholes(token):
             yield token
             return
@@ -281,7 +289,7 @@ class BM25Index:
         return [self.terms[form] for form in dict.fromkeys(forms) if form in self.terms]
 
     def _foreign_stems(self, spelt: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-        """Yield the terms of *spelt* in each language of the indexed texts."""
+        """Yield the terms of the words *spelt*, stemmed in each language of the indexed texts."""
         for language in self.languages:
             if language:
                 yield tuple(stem(word, language) for word in spelt)
@@ -304,7 +312,9 @@ class BM25Index:
         )
 
     def _split_in_two(self, word: str) -> tuple[int, int] | None:
-        """Split *word* into two known words of similar length, and return their terms."""
+        """Split *word* into two indexed words, at the cut nearest to its middle. Return the rows of
+        their terms, or None if no cut gives two indexed words.
+        """
         if len(word) > parameters.MAX_WORD_LENGTH:
             return None
         middle = len(word) / 2
@@ -316,7 +326,9 @@ class BM25Index:
         return None
 
     def _match_term(self, term: QueryTerm, weight: float) -> _TermMatches:
-        """Return the matches of *term*, with the best of its expansions for each document."""
+        """Return the documents that match *term*. The best expansion of the term counts for each
+        document.
+        """
         matches = [self._match_rows(rows, share, weight) for rows, share in term.expansions]
         if len(matches) == 1:
             return matches[0]
@@ -346,7 +358,8 @@ class BM25Index:
 
 
 def _field_weights(ratios: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the weight of a term in each field of each document, before saturation.
+    """Return the weight of one occurrence of a term in each field of each document, before
+    saturation.
 
     Args:
         ratios: Length of each field as a multiple of the usual length, shape (documents, fields).
@@ -358,7 +371,7 @@ def _field_weights(ratios: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _integer_type(count: int) -> type[np.signedinteger[Any]]:
-    """Return int32, or int64 if *count* does not fit."""
+    """Return the integer type for numbers up to *count*: int32, or int64 if they do not fit."""
     return np.int32 if count <= np.iinfo(np.int32).max else np.int64
 
 

@@ -1,7 +1,8 @@
-"""Queries against an index: matches of their words, and corrections of misspelt words.
+"""Queries resolved against a text index: matches of their words, and corrections of misspelt words.
 
 Candidates for a misspelt word share character trigrams with it, so the cost does not grow with the
-vocabulary. The edit distance then selects among them.
+vocabulary. The edit distance then selects among them; if no candidate is near enough, the
+Jaro-Winkler similarity does.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import numpy as np
 from graphs import parameters
 
 Expansion: TypeAlias = tuple[tuple[int, ...], float]
-"""Rows of index terms, and the share of the word's weight for a match of all of them."""
+"""Rows of the index terms that a document must all contain, and the share of the word's weight that
+such a match counts."""
 _MARK = "$"
 
 
@@ -26,14 +28,17 @@ class QueryTerm:
     word: str
     """The word as the query spells it."""
     expansions: tuple[Expansion, ...]
-    """Alternative matches, of which the best is used. Empty if no document can match."""
+    """Alternative matches of the word; for each document, the best one counts. Empty if no document
+    can match."""
     weight: float
     """Inverse document frequency of the word, > 0."""
     is_spelling_correction: bool = False
     """True if the index does not contain the word. The expansions are then similar spellings."""
 
     def discounted(self, factor: float) -> QueryTerm:
-        """Return the term. The shares of a spelling correction are multiplied by *factor*."""
+        """Return this term; if it is a spelling correction, its shares are multiplied by
+        *factor*.
+        """
         if not self.is_spelling_correction:
             return self
         return replace(self, expansions=tuple((rows, s * factor) for rows, s in self.expansions))
@@ -41,10 +46,10 @@ class QueryTerm:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AnalyzedQuery:
-    """A query resolved against an index, without scores."""
+    """A query whose words are looked up in an index, without scores of documents."""
 
     terms: tuple[QueryTerm, ...]
-    """Resolved words."""
+    """The words of the query, as found in the index."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -63,7 +68,9 @@ class AnalyzedQuery:
 
     @property
     def known_share(self) -> float:
-        """Share of the words, weighted by idf, that documents contain in this spelling, 0 to 1."""
+        """Share of the query's words that documents contain in this spelling, weighted by idf, 0
+        to 1.
+        """
         spelt = (term for term in self.terms if term.expansions and not term.is_spelling_correction)
         return sum(term.weight for term in spelt) / self.weight
 
@@ -80,22 +87,22 @@ class Hits(AnalyzedQuery):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentMatches:
-    """Matches of a query in selected documents, with one entry per document."""
+    """Matches of a query in selected documents. Each list has one item per selected document."""
 
     scores: list[float]
-    """BM25F scores."""
+    """BM25F score of each document."""
     coverage: list[float]
-    """Share of the query's words, weighted by idf, in [0, 1]."""
+    """Share of the query's words that each document matches, weighted by idf, in [0, 1]."""
     words: list[tuple[str, ...]]
-    """Matched words, as the query spells them."""
+    """Words that each document matches, as the query spells them."""
 
 
 class TrigramIndex:
-    """An immutable index of a vocabulary by character trigrams.
+    """An immutable index of words by their character trigrams.
 
     Args:
-        words: The vocabulary; ids are positions in it. Words of more than 32 characters are never
-            suggested.
+        words: The words. The id of a word is its position. Words of more than 32 characters are
+            never suggested.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -105,18 +112,19 @@ class TrigramIndex:
         order = np.argsort(grams, kind="stable")
         self._words = words
         self._members = ids[order]
-        """Ids of the words that contain each trigram."""
+        """Ids of the words that contain a trigram, grouped by trigram."""
         self._grams, starts = np.unique(grams[order], return_index=True)
-        """Trigrams, ascending."""
+        """Packed trigrams of all words, ascending and without duplicates."""
         self._offsets = np.append(starts, len(grams))
-        """Start and end of each trigram's items in `_members`."""
+        """Start of each trigram's group in `_members`, and the end of the last."""
 
     def suggest(self, word: str) -> tuple[tuple[str, float], ...]:
-        """Return known words of which *word* may be a misspelling.
+        """Return indexed words of which *word* may be a misspelling.
 
         Returns:
-            Up to three pairs of a word and its share in (0, 1], best first. Empty for words with
-            digits or more than 32 characters, and if no known word is similar.
+            Up to three pairs of an indexed word and its share (how much a match of it counts), in
+            (0, 1], best first. Empty for words with digits or more than 32 characters, and if no
+            indexed word is similar.
         """
         has_digits = any(mark.isdigit() for mark in word)
         if len(word) > parameters.MAX_WORD_LENGTH or has_digits or not self._grams.size:
@@ -128,12 +136,12 @@ class TrigramIndex:
             return ()
         members = [self._members[self._offsets[row] : self._offsets[row + 1]] for row in rows]
         counts = np.bincount(np.concatenate(members), minlength=len(self._words))
-        # One edit changes at most three trigrams, so a word that shares less than a third is not
-        # similar.
+        # One edit changes at most three trigrams, so a word that shares less than a third of the
+        # trigrams is not similar.
         sharing = (counts >= max(1, len(word) // 3)).nonzero()[0]
         if len(sharing) > parameters.MAX_CANDIDATES:
-            # Candidates equal to the last one are kept, so that the order of the words does not
-            # matter.
+            # More candidates are used if they share as many trigrams as the last one, so that the
+            # order of the words does not matter.
             shared = counts[sharing]
             last = np.partition(shared, -parameters.MAX_CANDIDATES)[-parameters.MAX_CANDIDATES]
             sharing = sharing[shared >= last]
@@ -149,7 +157,9 @@ def _best_first(suggestion: tuple[str, float]) -> tuple[float, str]:
 
 
 def _similar_words(word: str, candidates: dict[int, str]) -> dict[int, float]:
-    """Return the share of each candidate that is similar to *word*, keyed by id."""
+    """Return the ids of the candidates that are similar to *word*, each with its share (how much a
+    match of it counts).
+    """
     from rapidfuzz import process  # noqa: PLC0415  (only a misspelt word needs it)
     from rapidfuzz.distance import OSA, JaroWinkler  # noqa: PLC0415  (only a misspelt word needs it)
 
@@ -167,8 +177,8 @@ def _similar_words(word: str, candidates: dict[int, str]) -> dict[int, float]:
 
 
 def _trigrams(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the trigrams of the words with boundary marks, as ids of the words and packed
-    trigrams.
+    """Return two parallel arrays with one item per trigram: the position of its word in *words*,
+    and its three characters packed into an int64. Each word has a boundary mark at both ends.
     """
     marked = "".join(f"{_MARK}{word}{_MARK}" for word in words)
     points = np.frombuffer(marked.encode("utf-32-le", "surrogatepass"), dtype="<u4")

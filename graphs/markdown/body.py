@@ -31,11 +31,11 @@ _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
 
 
 class Body:
-    """Parser of one Markdown text.
+    """Parser of the body of one Markdown-LD text.
 
     Args:
         text: The text, with its front matter.
-        path: Path of the text, to which links are relative.
+        path: Path of the text. Links in the text are relative to it.
 
     Raises:
         DocumentError: If the front matter is invalid.
@@ -50,7 +50,7 @@ class Body:
         self._start = 0
         """Number of lines of the front matter."""
         self.front: Mapping[Key, Value] = {}
-        """Front matter; empty if there is none."""
+        """Values of the front matter, keyed by key; empty without front matter."""
         if self._tokens and self._tokens[0].type == "front_matter":
             self.front = read(self._tokens[0].content, path=path)
             self._start = (self._tokens[0].map or [0, 0])[1]
@@ -77,8 +77,9 @@ class Body:
         """Yield the statements in order. An empty subject means the document itself.
 
         Args:
-            prefixes: The document's own namespaces, for the predicates of arrows.
-            notices: Receives a notice for each arrow that cannot be read.
+            prefixes: Namespaces that the document defines, keyed by prefix, for the predicates of
+                arrows.
+            notices: List to which a notice is added for each arrow that cannot be read.
         """
         for before, token in pairwise(self._tokens):
             if token.type != "inline":

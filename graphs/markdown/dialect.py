@@ -222,7 +222,9 @@ def _row(value: str | Link) -> str:
 
 
 def edge_rows(edges: Iterable[Edge], document: str) -> Iterator[str]:
-    """Yield *edges* as list rows for the front matter of the document with the id *document*."""
+    """Yield *edges* as YAML list items for the front matter of the document with the id
+    *document*.
+    """
     for edge in edges:
         yield _mapping(
             subject="" if edge.subject == document else edge.subject,
@@ -239,7 +241,7 @@ def _text(text: Text) -> str:
 
 
 def _mapping(**entries: str | float | tuple[str, ...]) -> str:
-    """Write a mapping on one line, without empty texts and zeros."""
+    """Write *entries* as a YAML mapping on one line. Empty texts and zeros are left out."""
     inside = ", ".join(f"{key}: {_value(value)}" for key, value in entries.items() if value)
     return f"  - {{{inside}}}"
 
@@ -258,7 +260,7 @@ def _escape(mark: str) -> str:
 
 
 def _texts(path: Path) -> Iterator[tuple[str, bytes | str]]:
-    """Yield the path and the text of each document."""
+    """Yield the path and the content of each document in the folder, bundle or file *path*."""
     if path.is_dir():
         for file in sorted(file for file in path.rglob("*.md") if file.is_file()):
             yield file.relative_to(path).as_posix(), file.read_bytes()
@@ -304,7 +306,7 @@ def _bundle(file: Path) -> Iterator[tuple[str, str]]:
 
 
 _FRONT = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
-"""Front matter with its fences."""
+"""Front matter with the ``---`` lines around it."""
 
 
 def add_edge(text: str, edge: Edge, *, path: str = "", forbidden: bool = False) -> str:
@@ -339,7 +341,9 @@ def add_edge(text: str, edge: Edge, *, path: str = "", forbidden: bool = False) 
 
 
 def _insert(text: str, key: str, row: str) -> str:
-    """Insert *row* at the beginning of the list *key*, which is created if necessary."""
+    """Insert the YAML list item *row* at the beginning of the list *key* in the front matter. A
+    missing list is created.
+    """
     end = "\r\n" if "\r\n" in text else "\n"
     front = _FRONT.match(text)
     if front is None:
@@ -353,8 +357,8 @@ def _insert(text: str, key: str, row: str) -> str:
 
 
 def _contents(document: Document, **added: Edge) -> tuple[object, ...]:
-    """Return the contents of *document* for comparison, with edges in *added* and without edge
-    order.
+    """Return the contents of *document* for comparison, without the order of edges. *added* has
+    edges to insert, keyed by field.
     """
     fields = ("edges", "forbidden")
     edges = [{*getattr(document, name), *filter(None, [added.get(name)])} for name in fields]

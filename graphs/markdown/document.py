@@ -17,44 +17,45 @@ class Edge:
     subject: str
     """Id, path, name or label of the subject."""
     predicate: str
-    """Name in the vocabulary, or an absolute IRI. In a ban, empty means every predicate."""
+    """Predicate: a name in the vocabulary, or an absolute IRI. In a forbidden edge, empty means
+    every predicate."""
     object: str
     """Id, path, name or label of the object."""
     weight: float = 1.0
     """Certainty of the statement, in (0, 1]."""
     line: int = field(default=0, compare=False)
-    """Line number, from 1; 0 if it was not read from a text."""
+    """Line number of the statement, from 1; 0 if it was not read from a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """A reference to another thing by id, path, name or label."""
+    """A reference to a thing by id, path, name or label."""
 
     target: str
-    """Target of the link, as written."""
+    """Id, path, name or label of the thing, as written in the text."""
     label: str = ""
-    """Name of the target; empty if *target* already is its name."""
+    """Name of the thing; empty if `target` already is its name."""
     types: tuple[str, ...] = ()
-    """Types of the target: schema.org names, prefixed names or IRIs."""
+    """Types of the thing: schema.org names, prefixed names or IRIs."""
     same_as: tuple[str, ...] = ()
-    """Other descriptions of the same thing: IRIs or prefixed names."""
+    """Descriptions of the same thing elsewhere: IRIs or prefixed names."""
     line: int = field(default=0, compare=False)
-    """Line number, from 1; 0 if it was not read from a text."""
+    """Line number of the reference, from 1; 0 if it was not read from a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """A text about the document, with its own language or datatype."""
+    """A text about the thing that a document describes, with a language or datatype of its own."""
 
     predicate: str
-    """Name in the vocabulary, or an absolute IRI."""
+    """Predicate: a name in the vocabulary, or an absolute IRI."""
     value: str
     language: str = ""
-    """BCP 47 language; empty if unknown."""
+    """BCP 47 language of the text; empty if unknown."""
     datatype: str = ""
-    """Datatype as an IRI or prefixed name; empty for plain text."""
+    """Datatype of the text as an IRI or prefixed name; empty for plain text."""
     line: int = field(default=0, compare=False)
-    """Line number, from 1; 0 if it was not read from a text."""
+    """Line number of the text, from 1; 0 if it was not read from a document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,8 @@ class Section:
     text: str
     """The text as Markdown, without blank lines at its ends."""
     line: int = field(default=0, compare=False)
-    """Line number of the heading, from 1."""
+    """Line number of the heading, from 1. For text before the first heading, the first line of the
+    body."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +78,7 @@ class Document:
     """Description of one thing, read from one Markdown-LD text."""
 
     id: str
-    """Unique name of the thing, an IRI or any text."""
+    """Id of the thing, which is unique: an IRI or any text."""
     path: str = ""
     """Path of the text, relative to its folder; empty if it does not come from a file."""
     url: str = ""
@@ -84,55 +86,56 @@ class Document:
     title: str
     """Name of the thing."""
     summary: str = ""
-    """Summary in one or two sentences."""
+    """Summary of the thing in one or two sentences."""
     search_text: str = ""
-    """Text that ranks in place of the thing's own description; not a fact."""
+    """Text that is searched instead of the thing's description. It does not become a fact of the
+    graph."""
     published: str = ""
     """Date of publication, ISO 8601."""
     modified: str = ""
-    """Date of the last change, ISO 8601."""
+    """Date of the last change of the thing, ISO 8601."""
     source_project: str = ""
     """Project from which the thing comes."""
     types: tuple[str, ...] = ()
-    """Further types: schema.org names, prefixed names or IRIs."""
+    """Types of the thing: schema.org names, prefixed names or IRIs."""
     tags: tuple[str, ...] = ()
-    """Searchable words."""
+    """Tags of the thing, which are searchable words."""
     keywords: tuple[str, ...] = ()
-    """Further searchable words."""
+    """Further searchable words about the thing."""
     aliases: tuple[str, ...] = ()
-    """Other names."""
+    """Other names of the thing."""
     authors: tuple[Link, ...] = ()
     about: tuple[Link, ...] = ()
-    """Labels of the topics."""
+    """Topics of the thing."""
     hints: tuple[Link, ...] = ()
-    """Mentioned things."""
+    """Things that the document mentions."""
     groups: tuple[Link, ...] = ()
-    """Labels of the groups of which the thing is a member."""
+    """Groups of which the thing is a member."""
     related: tuple[Link, ...] = ()
-    """Documents of similar things."""
+    """Similar things."""
     next_steps: tuple[Link, ...] = ()
-    """Documents of things that are often used after this one."""
+    """Things that are often used after this one."""
     requires: tuple[Link, ...] = ()
-    """Documents of things that must be used before this one."""
+    """Things that must be used before this one."""
     consumes: tuple[Link, ...] = ()
-    """Labels of the kinds of data that the thing takes."""
+    """Kinds of data that the thing takes as input."""
     produces: tuple[Link, ...] = ()
-    """Labels of the kinds of data that the thing gives."""
+    """Kinds of data that the thing gives as output."""
     entities: tuple[Link, ...] = ()
-    """Further things that the document describes: names, types and URLs."""
+    """Further things that the document describes, with names, types and URLs."""
     edges: tuple[Edge, ...] = ()
     """All other statements, including those of the body."""
     forbidden: tuple[Edge, ...] = ()
-    """Edges that must not be derived. Only documents of the host can forbid edges."""
+    """Edges that rules must not derive. Only documents of the host can forbid edges."""
     texts: tuple[Text, ...] = ()
-    """Texts in other languages, with other predicates or with a datatype."""
+    """Texts about the thing in other languages, with other predicates or with a datatype."""
     sections: tuple[Section, ...] = ()
-    """Body, as a sequence of sections."""
+    """Body of the document, as a sequence of sections."""
     language: str = ""
-    """BCP 47 language of the texts; empty if unknown."""
+    """BCP 47 language of the document's texts; empty if unknown."""
     prefixes: tuple[tuple[str, str], ...] = ()
-    """The document's own namespaces, as pairs of prefix and IRI."""
+    """Namespaces that the document defines, as pairs of prefix and IRI."""
     declared: bool = field(default=True)
-    """True if the host declares the document, False if an upstream describes itself."""
+    """True if the host is the author of the document, False if an upstream is."""
     notices: tuple[Notice, ...] = field(default=(), compare=False)
-    """Skipped rules of the text."""
+    """Rules of the document that could not be read and were skipped."""

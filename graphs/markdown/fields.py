@@ -49,7 +49,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "forbidden": ("graph_forbid",),
     "texts": ("rdf_properties",),
 }
-"""Keys of each field. `render` writes the first one."""
+"""Keys of the front matter for each field, keyed by field. `render` writes the first key."""
 SINGLE_TEXTS = (
     "id", "url", "title", "summary", "search_text", "published", "modified", "source_project",
     "language",
@@ -61,7 +61,7 @@ LINK_LISTS = (
 )  # fmt: skip
 _KNOWN_KEYS = frozenset(key for keys in KEYS.values() for key in keys)
 _PRIVATE_PREFIXES = ("x-", "x_")
-"""Prefixes of an author's private keys."""
+"""Prefixes of keys that an author adds for private use."""
 _PREDICATES: Mapping[str, str] = {
     "title": "name",
     "summary": "description",
@@ -91,29 +91,37 @@ class Fields:
         self.notices: dict[Notice, None] = {}
         """Notices of skipped rules, without duplicates, in order."""
         self.prefixes = dict(self._prefixes())
-        """The document's own namespaces."""
+        """Namespaces that the document defines, keyed by prefix."""
         self._note_unknown(front)
 
     def one(self, name: str) -> str:
-        """Return the text of a field. Of several languages, the document's language is used."""
+        """Return the text of the field *name*; empty if the field is missing. Of texts in several
+        languages, the one in the document's language is returned.
+        """
         chosen = self._texts_in_language(name)
         return chosen.value if chosen else ""
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return the texts of a field without a language, in order and without empty ones."""
+        """Return the texts of the field *name* that have no language, in order and without empty
+        ones.
+        """
         return tuple(text.value for text in self._texts(name) if not text.language)
 
     def links(self, name: str) -> tuple[Link, ...]:
-        """Return the links of a field: plain texts, or mappings with ``id`` and ``label``."""
+        """Return the links of the field *name*, written as plain texts or as mappings with ``id``
+        and ``label``.
+        """
         links = (self._link(value, name) for value in self._values(name))
         return tuple(link for link in links if link and link.target)
 
     def edges(self, name: str) -> Iterator[Edge]:
-        """Yield the edges of a field. An empty subject means the document."""
+        """Yield the edges of the field *name*. An empty subject means the document."""
         yield from filter(None, (self._edge(value, name) for value in self._values(name)))
 
     def properties(self) -> Iterator[Edge | Text]:
-        """Yield the statements with other predicates. An empty subject means the document."""
+        """Yield the statements of the field for other predicates. An empty subject means the
+        document.
+        """
         for predicate, value in self._properties():
             if isinstance(value, list):
                 self._note_shape(value, "texts")
@@ -125,7 +133,7 @@ class Fields:
                 yield from self._text(value, predicate)
 
     def translations(self) -> Iterator[Text]:
-        """Yield the texts in other languages than the document's."""
+        """Yield the texts that are not in the document's own language."""
         chosen = {self._texts_in_language(name) for name in _PREDICATES if name in SINGLE_TEXTS}
         texts = (text for name in _PREDICATES for text in self._texts(name))
         return (text for text in texts if text.language and text not in chosen)
@@ -138,7 +146,7 @@ class Fields:
         return next((text.language for text in self._texts("title")), "")
 
     def date(self, name: str) -> str:
-        """Return the date of a field as written; empty if there is none."""
+        """Return the date of the field *name* as written; empty if it is missing."""
         text = self.one(name)
         if text and not vocabulary.is_date(text):
             detail = f"{text!r} is not a date: write one such as `2026-11-21`"
@@ -166,7 +174,7 @@ class Fields:
         return [item for value in self._all_values(name) for item in _as_list(value)]
 
     def _texts(self, name: str) -> Iterator[Text]:
-        """Yield the texts of a field. A mapping contains one text per language."""
+        """Yield the texts of the field *name*. A mapping contains one text per language."""
         predicate = _PREDICATES.get(name, "")
         for value in self._all_values(name) if name in SINGLE_TEXTS else self._values(name):
             if isinstance(value, dict) and predicate:
@@ -261,7 +269,7 @@ class Fields:
         return predicate
 
     def _properties(self) -> Iterator[tuple[str, Value]]:
-        """Yield each predicate and value of the other properties."""
+        """Yield the predicate and value of each entry in the field for other predicates."""
         for value in self._values("texts"):
             if not isinstance(value, dict):
                 self._note_shape(value, "texts")

@@ -25,7 +25,7 @@ class Scalar:
     """One text of the front matter."""
 
     text: str
-    """The text as written, without quotes; never a number, a date or a boolean."""
+    """The text without quotes; never converted to a number, a date or a boolean."""
     line: int
     """Line number in the document, from 1."""
 

@@ -58,7 +58,7 @@ _RDFLIB_ERRORS = (
 def to_turtle(facts: Iterable[Fact]) -> str:
     """Write *facts* as Turtle."""
     graph = to_rdf(facts)
-    # A fixed order, so that namespaces without a prefix get the same numbers each time.
+    # The predicates are sorted, so that namespaces without a prefix get the same numbers each time.
     for predicate in sorted(map(str, graph.predicates(unique=True))):
         with suppress(ValueError):
             graph.compute_qname(predicate)
@@ -112,7 +112,7 @@ def from_turtle(text: str, *, path: str = "", declared: bool = True) -> tuple[Fa
 
 
 def from_json_ld(text: str, *, path: str = "", declared: bool = True) -> tuple[Fact, ...]:
-    """Read JSON-LD as facts, with the arguments of `from_turtle`.
+    """Read JSON-LD as facts. The arguments are as in `from_turtle`.
 
     Raises:
         DocumentError: If the text cannot be read, or names a context that would have to be fetched.
@@ -143,7 +143,9 @@ def _triples(fact: Fact) -> Iterator[Triple]:
 
 
 def _reify(fact: Fact, triple: Triple) -> Iterator[Triple]:
-    """Yield the triples that describe *fact*, whose own triple is *triple*."""
+    """Yield the triples of the ``rdf:Statement`` that describes *fact*. *triple* states the same
+    fact plainly.
+    """
     name = hashlib.sha256(" ".join(part.n3() for part in triple).encode()).hexdigest()[:32]
     node = URIRef(vocabulary.STATEMENT_BASE + name)
     yield node, RDF.type, RDF.Statement
@@ -181,7 +183,7 @@ def _iri(node: str) -> URIRef:
 
 
 class _LosslessConverter(Converter):
-    """A converter that keeps empty texts if there are other values."""
+    """An rdflib converter that also keeps empty texts next to other values."""
 
     def add_to_node(
         self, graph: Any, s: Any, p: Any, o: Any, s_node: dict[str, Any], nodemap: Any
@@ -195,7 +197,7 @@ class _LosslessConverter(Converter):
 
 
 def _with_sorted_lists(value: object) -> object:
-    """Return *value* with all lists in it sorted by the text of their items."""
+    """Return a copy of *value* in which every list is sorted by the text of its items."""
     if isinstance(value, dict):
         return {key: _with_sorted_lists(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -211,7 +213,8 @@ def _check_size(text: str, path: str) -> None:
 def _with_written_contexts(
     value: Any, path: str, *, depth: int = 0, is_context: bool = False
 ) -> Any:
-    """Return *value* with the vocabulary's context inserted. Refuse all other references.
+    """Return *value* with the vocabulary's context inserted where it is named. A reference to
+    another context raises an error.
 
     Args:
         value: JSON, or part of it.
@@ -242,20 +245,21 @@ def _with_written_contexts(
 
 
 class _OrderedStore(Memory):
-    """A store that keeps triples in insertion order."""
+    """An rdflib store that returns triples in insertion order."""
 
     def __init__(self) -> None:
         super().__init__()
         self.order: dict[Any, None] = {}
 
     def add(self, triple: Any, context: Any, quoted: bool = False) -> None:
-        """Add a triple."""
         super().add(triple, context, quoted)
         self.order[triple] = None
 
 
 def _read_facts(text: str, form: str, *, path: str, declared: bool) -> tuple[Fact, ...]:
-    """Read *text* in a format of rdflib: ``turtle``, or ``json-ld`` without named contexts."""
+    """Read *text* in the rdflib format *form*: ``turtle``, or ``json-ld`` whose contexts are
+    inserted.
+    """
     store = _OrderedStore()
     graph = Graph(store=store, bind_namespaces="none")
     try:
@@ -266,7 +270,7 @@ def _read_facts(text: str, form: str, *, path: str, declared: bool) -> tuple[Fac
         raise DocumentError("nested too deeply: flatten it", path=path) from error
     except _RDFLIB_ERRORS as error:
         raise DocumentError(f"not {form}: {error}", path=path) from error
-    # A node about a statement that the text does not make is ignored.
+    # A node that describes a statement is ignored if the text does not make that statement.
     nodes = {
         tuple(graph.value(node, part) for part in (RDF.subject, RDF.predicate, RDF.object)): node
         for node in graph.subjects(RDF.type, RDF.Statement)
@@ -308,7 +312,9 @@ def _node(node: Any, names: dict[BNode, str]) -> str:
 
 
 def _with_statement(fact: Fact, graph: Graph, node: Node) -> Fact:
-    """Return *fact* with the properties of *node*. A fact derived by a rule is never declared."""
+    """Return *fact* with the weight, rule, file and line that *node* states. A fact derived by a
+    rule is never declared.
+    """
     weight, origin, line, source = (
         str(graph.value(node, predicate) or "")
         for predicate in (_WEIGHT, _ORIGIN, _LINE, PROV.wasDerivedFrom)

@@ -24,18 +24,18 @@ class ShapeViolation:
     """A violation of a shape."""
 
     node: str
-    """Node that violates the shape."""
+    """Id of the node that violates the shape."""
     path: str
     """IRI of the predicate; empty if the violation does not concern a predicate."""
     value: str
     """Wrong value; empty if a value is missing."""
     severity: Literal["violation", "warning"]
     detail: str
-    """Description of the problem."""
+    """Description of the violation."""
 
 
 def validate(facts: Iterable[Fact], *, shapes: str = "") -> tuple[ShapeViolation, ...]:
-    """Validate *facts* against the shapes of the dialect, and further ones.
+    """Validate *facts* against the SHACL shapes of the Markdown-LD dialect, and against *shapes*.
 
     Args:
         facts: The graph.

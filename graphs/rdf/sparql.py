@@ -49,7 +49,8 @@ sys.path.append(sys.argv[1])
 from graphs.rdf.sparql import serve
 serve(sys.stdin, sys.stdout)
 """
-"""Program of the query process. The package may be outside the path of a new interpreter."""
+"""Python code that the query process runs. It adds the folder of the package to the import path,
+because a new interpreter may not find the package."""
 _REFUSED_PARTS: Mapping[str, str] = {
     "DatasetClause": "FROM is refused: there is only one graph, and nothing is fetched",
     "GraphGraphPattern": "GRAPH is refused: there is only one graph",
@@ -84,13 +85,14 @@ Row: TypeAlias = tuple[Term | None, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Answer to a query."""
+    """Answer to a SPARQL query."""
 
     kind: Kind
     columns: tuple[str, ...] = ()
-    """Variables in order; for a described graph, subject, predicate and object."""
+    """Names of the variables in order; for CONSTRUCT and DESCRIBE, subject, predicate and
+    object."""
     rows: tuple[Row, ...] = ()
-    """Solutions, with None for unbound variables; or the triples."""
+    """Solutions, with None for unbound variables; for CONSTRUCT and DESCRIBE, the triples."""
     value: bool | None = None
     """Answer to an ASK query; otherwise None."""
     truncated: bool = False
@@ -211,7 +213,9 @@ def answer(
     limit: int = parameters.QUERY_LIMIT,
     services: Mapping[str, AskService] = NO_SERVICES,
 ) -> Answer:
-    """Answer *text* over *graph* as `query_sparql` does, without a time limit."""
+    """Answer the SPARQL query *text* over *graph*, with the checks of `query_sparql` but without a
+    time limit.
+    """
     CUSTOM_EVALS["service"] = partial(_evaluate_service, services)
     try:
         result = graph.query(_parse(text, services))
@@ -240,9 +244,11 @@ def answer(
 def _evaluate_service(
     services: Mapping[str, AskService], context: QueryContext, part: CompValue
 ) -> Iterator[FrozenBindings]:
-    """Replace rdflib's own SERVICE, which would fetch any URL in a query."""
+    """Evaluate a SERVICE part of a query with the caller's functions. It replaces the function of
+    rdflib, which would fetch any URL in a query.
+    """
     if part.name != "ServiceGraphPattern":
-        # The error tells rdflib to evaluate this part as usual.
+        # This error makes rdflib evaluate the part as usual.
         raise NotImplementedError
     written = _SERVICE.fullmatch(str(part.service_string))
     if written is None or written[1] not in services:

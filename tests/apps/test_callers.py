@@ -77,7 +77,9 @@ class World:
         return {key.partition("/")[2] for key in self.access if not self.shows(key)}
 
     def shows(self, key: str) -> bool:
-        """Return whether the caller may see an entity, by the rule in the documentation."""
+        """Return whether the caller may see the entity *key* (``server/name``), by the rule in the
+        documentation.
+        """
         access = self.access[key]
         return (
             self.opens(key)
@@ -86,8 +88,8 @@ class World:
         )
 
     def opens(self, key: str) -> bool:
-        """Return whether the HTTP API shows an entity, which includes entities that are not in
-        use.
+        """Return whether the HTTP API shows the entity *key* to the caller. It also shows entities
+        that are not in use.
         """
         return key not in self.denied and self.access[key].scopes <= self.caller.scopes
 
@@ -187,7 +189,7 @@ async def text_of(work: Awaitable[object]) -> str:
         return f"{type(error).__name__} {error} {near} {getattr(error, 'error', '')}"
 
 
-# Paths that show entities.
+# Functions of the type `Show`, for paths that show entities.
 
 
 async def searches(gateway: Gateway, caller: Caller) -> str:
@@ -355,7 +357,7 @@ SHOWN: Mapping[str, Show] = {
 }
 
 
-# Paths that answer to a name.
+# Functions of the type `Ask`, for paths that answer to the name of an entity.
 
 
 async def calls(gateway: Gateway, caller: Caller, name: str) -> str:
@@ -498,8 +500,10 @@ def test_hidden_name_is_answered_like_an_unknown_name(
 
 @few
 @given(world=worlds())
-def test_hidden_address_is_answered_like_any_other_of_its_server(world: World) -> None:
-    """Unlisted resources can be read if no scope is missing; otherwise neither can."""
+def test_hidden_resource_address_is_answered_like_an_unlisted_address(world: World) -> None:
+    """An unlisted resource can be read only if the caller lacks no scope that resources of its
+    server need.
+    """
     (key,) = [key for key in world.access if "res:" in key]
     server, _, uri = key.partition("/")
     world = replace(world, access={**world.access, key: Access(scopes=frozenset({"vault"}))})

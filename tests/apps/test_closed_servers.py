@@ -1,4 +1,6 @@
-"""Decisions about a connected server apply to everything that it offers, on every path."""
+"""Decisions to disable or hide a connected server apply to everything that it offers, on every
+path.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,7 @@ EVERY_WAY = {
 
 
 async def ways_to(gateway: Gateway, caller: Caller = ANYONE) -> set[str]:
-    """Return the paths on which *caller* reaches any entity of the server `shop`."""
+    """Return the names of the paths on which *caller* reaches any entity of the server `shop`."""
     result = await gateway.search(QUERY, caller=caller)
     of_kinds = await gateway.search(QUERY, caller=caller, filters=KINDS, ranking="hybrid")
     answers = {
@@ -111,7 +113,7 @@ def open_shop(open_gateway: OpenGateway, folder: Path, by: str = "add_server") -
 
 @pytest.mark.parametrize("by", ["add_server", "mcpServers"])
 @pytest.mark.parametrize("decision", CLOSED)
-async def test_disabled_server_hides_all_its_entities(
+async def test_disabled_server_hides_all_its_entities_on_every_path(
     open_gateway: OpenGateway, tmp_path: Path, by: str, decision: str
 ) -> None:
     gateway = open_shop(open_gateway, tmp_path, by)
@@ -127,7 +129,7 @@ async def test_disabled_server_hides_all_its_entities(
 
 
 @pytest.mark.parametrize("decision", CLOSED)
-async def test_disabled_server_is_hidden_from_rest_and_mcp(
+async def test_server_disabled_over_rest_is_hidden_from_rest_and_mcp(
     open_gateway: OpenGateway, tmp_path: Path, decision: str
 ) -> None:
     gateway = open_shop(open_gateway, tmp_path)
@@ -163,7 +165,9 @@ async def test_disabled_server_is_hidden_from_rest_and_mcp(
 
 
 @pytest.mark.parametrize("decision", ["--disable", "--set-status=deprecated"])
-def test_command_line_disables_the_entities_of_a_server(tmp_path: Path, decision: str) -> None:
+def test_server_disabled_by_the_command_line_hides_its_entities(
+    tmp_path: Path, decision: str
+) -> None:
     place = Place(folder=tmp_path)
     config = place.config({"shop": PROGRAM})
     search = ("search", QUERY, "-c", config, "--strategy", "graph", "--json")
@@ -203,7 +207,9 @@ async def test_disabled_server_is_hidden_from_the_meta_tools(
 async def test_enabled_tool_of_a_disabled_server_stays_hidden(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """A tool that was enabled before has its own decision."""
+    """A decision to enable the tool, made before the server was disabled, does not override the
+    decision about the server.
+    """
     gateway = open_shop(open_gateway, tmp_path)
     gateway.add_virtual_server("desk", {"ashes": "shop/burn_letter"})
     opened = {"enabled": True, "status": "active"}
@@ -223,7 +229,7 @@ async def test_enabled_tool_of_a_disabled_server_stays_hidden(
 async def test_disabled_tool_of_an_enabled_server_stays_hidden(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """It was disabled by a hint of the host, or by a decision."""
+    """A hint of the host or a decision disabled the tool."""
     options = replace(PATIENT, catalog_store_path=tmp_path / "catalog.sqlite3")
     gateway = open_gateway(options=options)
     hints = {"wipe": Hints(enabled=False)}
@@ -253,10 +259,10 @@ async def test_decision_about_a_server_overrides_its_configuration(
     assert 4 == len(await gateway.list_tools(KINDS))
 
 
-async def test_tool_rule_overrides_a_pattern_for_servers_and_tools(
+async def test_rule_for_one_tool_overrides_a_rule_for_a_pattern_of_names(
     open_gateway: OpenGateway,
 ) -> None:
-    """Rules that disable everything except one tool are common."""
+    """Users often disable all servers and tools except one tool."""
     rules = {
         "*": Access(enabled=False),
         "shop/burn_*": Access(enabled=True),
@@ -289,10 +295,10 @@ async def test_unlisted_resource_of_a_disabled_server_is_not_read(
         await gateway.read("gateway:/shop/note://a")
 
 
-async def test_disabled_server_still_lists_its_tools_to_those_who_see_it(
+async def test_text_of_a_disabled_server_still_names_its_tools(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """Its text stays the same, so nothing is embedded again."""
+    """The text of the server does not change, so it is not embedded again."""
     gateway = open_shop(open_gateway, tmp_path)
     servers = Filters(kinds=frozenset({"server"}), include_disabled=True)
     (before,) = await gateway.list_tools(servers)

@@ -1,4 +1,6 @@
-"""A peer that needs no installation, with an adapter like the others."""
+"""A peer (another tool search to compare with) that needs no installation, with an adapter like
+other peers.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from gateway.testing import HashingEmbedder
 FIXTURE = Path(__file__).parent / "fixture"
 
 
-def test_tool_becomes_one_text() -> None:
+def test_baselines_read_a_tool_as_one_text() -> None:
     """Names are split, and missing parts leave no gap."""
     tool = {
         "name": "sendMail",
@@ -43,13 +43,13 @@ def test_bm25_weighs_rare_words_and_short_documents_more() -> None:
     ] == scores.tolist()
 
 
-def test_fusion_adds_reciprocal_ranks() -> None:
+def test_fusion_of_two_rankings_adds_reciprocal_ranks() -> None:
     table = fused(np.array([[3.0, 2.0, 0.0]]), np.array([[0.0, 2.0, 1.0]]))
 
     assert [1 / 61, 1 / 62 + 1 / 61, 1 / 62] == pytest.approx(table[0].tolist())
 
 
-def test_prerequisites_of_the_first_tool_follow_it() -> None:
+def test_prerequisites_of_the_first_tool_are_ranked_after_it() -> None:
     """Direct prerequisites come first, each once, even in a cycle."""
     needs = {"a": ["b", "c"], "b": ["d"], "d": ["a"], "x": ["y"]}
 

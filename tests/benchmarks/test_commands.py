@@ -47,7 +47,9 @@ def figures_of(main: Callable[..., None] | typer.Typer, *words: object) -> Any:
 
 
 def rank_fixture(out: Path, *words: object) -> list[dict[str, object]]:
-    """Rank the fixture without a model; return the run."""
+    """Rank the fixture's queries without a model, with the command's options *words*; return the
+    run.
+    """
     run_command(
         retrieval.app, "run", "--data", FIXTURE, "--strategy", "graph", "--out", out, *words
     )
@@ -72,8 +74,8 @@ def test_run_contains_every_query_and_is_scored(tmp_path: Path) -> None:
     assert 1.0 == report["hit@1"]
 
 
-def test_given_prerequisites_follow_their_match(tmp_path: Path) -> None:
-    """Edges of the folder are used only on request."""
+def test_tool_is_followed_by_its_prerequisites_from_given_edges(tmp_path: Path) -> None:
+    """Edges in the folder of the data set are used only on request."""
     output = rank_fixture(tmp_path / "run.jsonl", "--view", "shown")[0]["ranked"]
     none = rank_fixture(tmp_path / "none.jsonl", "--view", "shown", "--edges", "none")[0]["ranked"]
 
@@ -94,8 +96,8 @@ def test_small_catalogs_show_declared_next_steps() -> None:
     assert declared["share"] >= derived["share"]
 
 
-def test_graph_table_has_each_edge_source_in_both_views() -> None:
-    """Losing rows are listed too."""
+def test_graph_table_has_a_row_for_each_source_of_edges_in_both_views() -> None:
+    """Sources of edges that lose are listed too."""
     report = figures_of(graph.app, "--quality-only", "--data", FIXTURE, "--strategies", "graph")
     rows = report["quality"]["rows"]
 
@@ -112,7 +114,7 @@ def row(edges: Edges, view: View, recall: float) -> Row:
     return Row(strategy="auto", edges=edges, view=view, figures=figures)
 
 
-def test_losing_row_names_its_loss() -> None:
+def test_row_of_the_graph_table_that_loses_names_its_loss() -> None:
     """Half a point is allowed. With given edges, `shown` has another purpose."""
     rows = [
         row("given", "matches", 0.896),
@@ -134,7 +136,7 @@ def test_losing_row_names_its_loss() -> None:
     assert [""] == quality.losses(rows[:1])
 
 
-def test_costs_are_listed_with_their_targets() -> None:
+def test_costs_of_the_gateway_are_listed_with_their_targets() -> None:
     """The ratio decides; the parts are for information."""
     report = figures_of(graph.app, "--costs-only", *COSTS)
 
@@ -151,13 +153,13 @@ def test_tokens_of_answers_are_counted_in_both_modes() -> None:
     assert 0 < figures["proxy.p50"] < figures["stable.p50"] <= figures["stable.p95"]
 
 
-def test_each_attack_has_its_recall() -> None:
+def test_recall_of_searches_is_reported_for_each_attack() -> None:
     (line,) = figures_of(attacks.main, "--data", FIXTURE)
 
     assert {"none", "words", "stuffed", "tools", "renamed", "requests"} == line["recall@5"].keys()
 
 
-def test_flagged_shares_have_the_number_of_definitions() -> None:
+def test_shares_of_flagged_definitions_are_reported_with_their_number() -> None:
     """The definitions are own cases (poisoned and honest) and a set of honest ones."""
     figures = figures_of(poisoning.app, "--data", FIXTURE)
 
@@ -166,7 +168,7 @@ def test_flagged_shares_have_the_number_of_definitions() -> None:
     assert figures["honest.fixture"] == figures["honest.all"]
 
 
-def test_vector_scan_is_measured_at_each_share_of_rows() -> None:
+def test_time_of_a_vector_scan_is_measured_at_each_share_of_rows() -> None:
     figures = indexing.vectors(2000, 16, neighbours=20)
 
     for share in ("", "_of_10_percent", "_of_1_percent"):
@@ -174,7 +176,7 @@ def test_vector_scan_is_measured_at_each_share_of_rows() -> None:
     assert 1.0 == figures["vectors_2000x16_recall_at_10"]
 
 
-def test_memory_of_an_entity_is_measured() -> None:
+def test_memory_per_entity_is_measured() -> None:
     figures = figures_of(memory.app, "--entities", 200, "--dimensions", 16)
 
     assert {"rss_kb_per_entity", "all_bytes"} < figures.keys()

@@ -32,7 +32,7 @@ def row(query: str, name: str = "n") -> str:
     return json.dumps({"id": name, "query": query, "relevant": ["t1"], "lang": "en"}) + "\n"
 
 
-def test_area_is_the_chance_of_a_higher_value() -> None:
+def test_area_under_the_curve_is_the_chance_of_a_higher_value() -> None:
     """Equal values count half; without values there is no area."""
     assert 1.0 == auroc([0.9, 0.8], [0.1])
     assert 0.0 == auroc([0.1], [0.2, 0.3])
@@ -41,14 +41,14 @@ def test_area_is_the_chance_of_a_higher_value() -> None:
     assert isnan(auroc([0.5], []))
 
 
-def test_requests_below_the_threshold_are_flagged() -> None:
+def test_requests_with_a_confidence_below_the_threshold_are_flagged() -> None:
     result = judge("a", [0.9, 0.4], [0.1, 0.2, 0.6, 0.3])
 
     assert (0.75, 0.5) == (result.flagged, result.flagged_answerable)
     assert 0.875 == result.auroc
 
 
-async def test_queries_of_related_sets_are_not_unanswerable(tmp_path: Path) -> None:
+async def test_queries_of_related_sets_are_not_used_as_unanswerable(tmp_path: Path) -> None:
     one = written(tmp_path, "one", nomatch=row("zzqq xxyy"))
     two, three = written(tmp_path, "two"), written(tmp_path, "three")
     (two / "queries.jsonl").write_text(row("bake sourdough bread"), encoding="utf-8")
@@ -75,7 +75,7 @@ async def test_similarity_and_words_raise_the_confidence(tmp_path: Path, key: st
     assert (result.similarity != 0) == (key != WORDS)
 
 
-def test_command_prints_json_and_a_table(tmp_path: Path) -> None:
+def test_confidence_command_prints_json_and_a_table(tmp_path: Path) -> None:
     folder = written(tmp_path, "one", nomatch=row("zzqq") + row("transfer money", "m"))
     words = ["measure", "--data", str(folder), "--strategy", "graph"]
 

@@ -48,11 +48,10 @@ def benchmark(data: Path) -> Benchmark:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_conversation_keeps_its_prompt(benchmark: Benchmark, mode: Mode) -> None:
-    """The tools stay byte-identical in all modes except proxy.
-
-    Found tools reach the model in every mode.
-    """
+async def test_conversation_sends_the_same_tools_in_every_turn_except_in_mode_proxy(
+    benchmark: Benchmark, mode: Mode
+) -> None:
+    """Found tools reach the model in every mode."""
     talked = await run_conversation(benchmark, mode)
 
     assert TURNS == len(talked.requests)
@@ -63,7 +62,7 @@ async def test_conversation_keeps_its_prompt(benchmark: Benchmark, mode: Mode) -
     assert not any("error" in request for request in answers)
 
 
-def test_figures_are_printed_as_json(data: Path) -> None:
+def test_conversation_benchmark_prints_its_figures_as_json(data: Path) -> None:
     result = CliRunner().invoke(app, ["--data", str(data), "--calls", "1", "--json"])
 
     assert 0 == result.exit_code, result.output
@@ -74,7 +73,7 @@ def test_figures_are_printed_as_json(data: Path) -> None:
 
 
 def test_concurrent_conversations_do_not_mix() -> None:
-    """16 threads run 200 tasks on one client. A longer form is an option."""
+    """16 threads run 200 tasks on one client. The benchmark has an option for a longer run."""
     soaked = soak(0.1)
 
     assert soaked.conversations >= 216

@@ -1,4 +1,4 @@
-"""Public function-calling sets, converted to the common format."""
+"""Conversion of public function-calling data sets to the common format."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def request(key: str, text: str, *names: str) -> dict[str, object]:
 
 @pytest.fixture
 def leaderboard(tmp_path: Path) -> Path:
-    """The data folder, with one text per category and one conversation with a call."""
+    """Data folder of the Berkeley leaderboard, with one text per category and one conversation with
+    a call.
+    """
     folder = tmp_path / "data"
     for category in (item for result in bfcl.FUNCTION_SETS.values() for item in result):
         row = request(f"{category}_0", f"Please {category}", "add", category)
@@ -51,7 +53,7 @@ def leaderboard(tmp_path: Path) -> Path:
     return folder
 
 
-def test_functions_of_all_requests_make_one_catalog(leaderboard: Path) -> None:
+def test_functions_of_all_requests_become_one_catalog(leaderboard: Path) -> None:
     """Names and texts are unique, and types are converted to JSON Schema."""
     converted = bfcl.convert_functions(leaderboard, ("multiple", "parallel"))
 
@@ -75,7 +77,7 @@ def test_first_turn_of_a_conversation_becomes_a_query(leaderboard: Path) -> None
     assert "zh" == query["lang"]
 
 
-def test_command_writes_a_folder_for_each_set(leaderboard: Path, tmp_path: Path) -> None:
+def test_conversion_command_writes_a_folder_for_each_set(leaderboard: Path, tmp_path: Path) -> None:
     """The folders have one origin. Missing data is named in the error."""
     out = tmp_path / "sets"
     result = CliRunner().invoke(app, ["bfcl", str(leaderboard), "--out", str(out)])
@@ -120,7 +122,7 @@ class FakeSuite:
         return "environment"
 
 
-def test_tool_of_two_suites_serves_the_tasks_of_both() -> None:
+def test_tool_of_two_suites_is_relevant_for_the_tasks_of_both() -> None:
     """A task without calls is omitted."""
     mail = SimpleNamespace(name="send", description="Send an e-mail.", parameters=CityArguments)
     rooms = SimpleNamespace(name="rooms", description="List rooms.", parameters=CityArguments)
@@ -143,7 +145,7 @@ def test_tool_of_two_suites_serves_the_tasks_of_both() -> None:
     assert ["office.send", "travel.send"] == query["relevant"]
 
 
-def test_missing_package_is_named() -> None:
+def test_package_of_a_data_set_that_is_not_installed_is_named() -> None:
     """The message contains the name of the package, not of the module."""
     with pytest.raises(typer.BadParameter, match="nosuchpackage is not installed"):
         import_installed("nosuchpackage.suites")

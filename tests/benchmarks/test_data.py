@@ -16,7 +16,7 @@ from graphs import read as read_documents
 FIXTURE = Path(__file__).parent / "fixture"
 
 
-def test_duplicate_name_goes_to_a_second_server() -> None:
+def test_tool_with_a_duplicate_name_is_put_into_a_second_server() -> None:
     """Names are unique within a server, but not in data sets."""
     benchmark = read(FIXTURE)
 
@@ -37,15 +37,15 @@ async def test_every_tool_of_the_data_is_listed_once() -> None:
     assert sorted(benchmark.tool_ids) == sorted(listed)
 
 
-def test_sample_is_stable() -> None:
-    """Queries are drawn by hash: not the first ones, and always the same."""
+def test_sample_of_queries_is_always_the_same() -> None:
+    """Queries are drawn by hash, so they are not simply the first ones."""
     few, more = read(FIXTURE, limit=2), read(FIXTURE, limit=3)
 
     assert few.queries == more.queries[:2]
     assert read(FIXTURE).queries[:2] != few.queries
 
 
-def test_distractors_do_not_replace_tools() -> None:
+def test_distractors_from_another_catalog_do_not_replace_tools() -> None:
     """The ids of the other catalog may be equal."""
     benchmark = read(FIXTURE, extra=[FIXTURE / "catalog.jsonl"])
 
@@ -69,7 +69,7 @@ def test_given_edges_are_written_as_documents_and_read(tmp_path: Path) -> None:
 
 
 @given(text=st.text(max_size=60))
-def test_rate_zero_misspells_nothing(text: str) -> None:
+def test_error_rate_of_zero_misspells_no_query(text: str) -> None:
     assert text == noisy(text, rate=0, seed=7, key="")
 
 
@@ -94,7 +94,7 @@ def test_queries_are_misspelt_by_their_ids() -> None:
     assert "accounts of the customer" == clean["q5"] != typed["q5"]
 
 
-def test_set_has_the_origin_of_its_folder(tmp_path: Path) -> None:
+def test_data_set_has_the_origin_that_its_folder_names(tmp_path: Path) -> None:
     """Without a name, a known set has the origin of its group, and any other set its own origin."""
     named, known, other = (tmp_path / name for name in ("calls", "acebench_zh", "mine"))
     named.mkdir()

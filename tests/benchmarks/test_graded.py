@@ -1,4 +1,4 @@
-"""Figures of graded answers."""
+"""Ranking figures for answers with grades."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ ASKED = Answer(ids=frozenset({"a"}), grade=2)
 PART = Answer(ids=frozenset({"b", "c"}), grade=1)
 
 
-def test_requested_answer_gains_three_times_as_much() -> None:
-    """By hand: gains 3 and 1, discounts 1, 1/log2(3), 1/2."""
+def test_answer_of_the_highest_grade_gains_three_times_as_much() -> None:
+    """Computed by hand: gains 3 and 1, discounts 1, 1/log2(3), 1/2."""
     best = 3 + 1 / log2(3)
 
     assert pytest.approx(1.0) == score(["a", "b", "x"], [ASKED, PART])["ndcg_at_10"]
@@ -29,8 +29,8 @@ def test_repeated_answer_counts_once() -> None:
     assert pytest.approx(1 / (3 + 1 / log2(3))) == result["ndcg_at_10"]
 
 
-def test_single_grade_equals_the_ungraded_figures() -> None:
-    """Public gold has no grades."""
+def test_answers_with_one_grade_give_the_ungraded_figures() -> None:
+    """Relevant tools of public data sets have no grades."""
     gold = [Answer(ids=frozenset({item}), grade=1) for item in "abc"]
     plain = metrics.score(["x", "b", "c"], [answer.ids for answer in gold])
 
@@ -40,7 +40,7 @@ def test_single_grade_equals_the_ungraded_figures() -> None:
     assert (plain["mrr"], plain["recall@10"]) == (result["mrr"], result["recall_at_10"])
 
 
-def test_interval_contains_the_mean_of_the_slices() -> None:
+def test_interval_contains_the_mean_over_slices_of_requests() -> None:
     """Slices have equal weight, whatever their size. Equal figures give an interval without
     width.
     """

@@ -1,4 +1,4 @@
-"""Figures of hardening, over one threat and one short flood."""
+"""Figures of the hardening benchmark, over one threat and one short flood of requests."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_threat_passes_if_all_its_tests_passed(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read as Linux shows it")
-def test_every_figure_is_reported() -> None:
+def test_every_figure_of_hardening_is_reported() -> None:
     """Unknown threats are refused."""
     words = ["--threat", "05-stuffed-ranking", "--flood", "ping", "--seconds", "0.1"]
     result = CliRunner().invoke(app, [*words, "--rounds", "1", "--json"])

@@ -10,7 +10,7 @@ _ENTITIES = 1000
 _DIMENSIONS = 64
 
 
-async def test_entity_needs_its_row_and_few_kilobytes(tmp_path: Path) -> None:
+async def test_entity_needs_memory_for_its_vectors_and_few_kilobytes(tmp_path: Path) -> None:
     """A million entities with rows of 1,280 numbers then fit into one process."""
     async with gateway_of(ClusteredEmbedder(_DIMENSIONS), tmp_path) as gateway:
         async for source in sources(_ENTITIES):

@@ -24,12 +24,12 @@ FROZEN = {
 
 
 @pytest.mark.parametrize("name", sorted(FROZEN))
-def test_frozen_files_are_unchanged(name: str) -> None:
-    """Requests that are corrected after inspecting a ranking measure nothing."""
+def test_frozen_files_of_requests_are_unchanged(name: str) -> None:
+    """Requests that are corrected after a ranking was inspected would measure nothing."""
     assert FROZEN[name] == hashlib.sha256((DATA / name).read_bytes()).hexdigest()
 
 
-def test_data_has_the_promised_size() -> None:
+def test_mixed_catalog_has_the_documented_size() -> None:
     """At least 100 agents and skills, 30 graded requests per slice, 40 unanswerable requests."""
     queries = list(rows(DATA / "queries.jsonl"))
     slices = Counter(str(query["slice"]) for query in queries)
@@ -57,7 +57,7 @@ def tiny(folder: Path, gold: object) -> Path:
     )
 
 
-def test_gold_is_read_as_ids_of_the_gateway(tmp_path: Path) -> None:
+def test_relevant_answers_are_read_as_ids_of_the_gateway(tmp_path: Path) -> None:
     """The tools of a server are one answer. Public requests come first and have one grade."""
     gold = {"agent:rail": 2, "skill:pack": 1, "server:bank": 2, "tool:t1": 2, "tools:home": 1}
 

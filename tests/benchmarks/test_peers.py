@@ -59,8 +59,8 @@ async def run_peer(peer: Peer, given: Vectors | None = None) -> Run:
     return result
 
 
-async def test_peer_answers_every_query_from_its_own_process() -> None:
-    """Output of its libraries does no harm."""
+async def test_peer_answers_every_query_from_a_process_of_its_own() -> None:
+    """Text that the peer's libraries print does not disturb the exchange."""
     result = await run_peer(PEER)
 
     assert ["q1", "q2", "q3", "q4", "q5"] == list(result.ranked)
@@ -83,7 +83,7 @@ async def test_peer_uses_the_vectors_of_the_embedder() -> None:
     assert first.ranked != (await run_peer(PEER)).ranked
 
 
-async def test_gateway_is_measured_like_a_peer() -> None:
+async def test_gateway_is_measured_through_the_adapter_of_peers() -> None:
     """The public API is used."""
     run = await run_peer(ours("graph"))
 
@@ -98,7 +98,7 @@ def run_of(*firsts: str, us: float) -> Run:
     return Run(ranked=ranked, search_us=(us, us, 9 * us), embed_us=(3.0,), build_s=0.5, version="1")
 
 
-def test_row_reports_quality_cost_and_certainty() -> None:
+def test_row_of_a_peer_reports_quality_cost_and_certainty() -> None:
     """The ratio is the peer's median time divided by the gateway's in the same run. Only shared
     queries are compared.
     """
@@ -122,8 +122,8 @@ def test_row_reports_quality_cost_and_certainty() -> None:
     assert (True, "no reason") == (failure["failed"], failure["note"])
 
 
-def test_sample_of_a_peer_is_part_of_the_folder_sample() -> None:
-    """So queries of a slow peer are among the queries of the gateway."""
+def test_queries_of_a_slow_peer_are_a_part_of_the_sampled_queries() -> None:
+    """The gateway answers all of the slow peer's queries too."""
     drawn = [query["id"] for query in read(FIXTURE, limit=2).queries]
 
     assert drawn == [query["id"] for query in sample(task(), 2).queries]
@@ -137,7 +137,7 @@ def called(cache: Path, *words: object) -> tuple[int, str]:
     return result.exit_code, result.stdout
 
 
-def test_command_prints_every_system_as_json(tmp_path: Path) -> None:
+def test_comparison_command_prints_every_system_as_json(tmp_path: Path) -> None:
     """Systems that are not installed have a row too."""
     words = ("--data", FIXTURE, "--strategy", "graph", "--embedder", "none", "--only", "dehydrator")
     code, output = called(tmp_path, *words, "--json")

@@ -25,7 +25,7 @@ async def run(
 
 
 @pytest.mark.parametrize(("kind", "direct_turns"), [("apart", 3), ("chain", 5)])
-async def test_program_takes_three_turns_for_any_number_of_calls(
+async def test_task_with_a_program_takes_three_turns_for_any_number_of_calls(
     open_gateway: OpenGateway, kind: Kind, direct_turns: int
 ) -> None:
     direct = await run(open_gateway, kind, uses_program=False)
@@ -35,7 +35,7 @@ async def test_program_takes_three_turns_for_any_number_of_calls(
     assert direct["failures"] == program["failures"] == 0
 
 
-async def test_wrong_program_takes_one_turn_more(open_gateway: OpenGateway) -> None:
+async def test_task_with_a_wrong_program_takes_one_turn_more(open_gateway: OpenGateway) -> None:
     figures = await run(open_gateway, "apart", mistakes=True)
 
     assert (figures["turns"], figures["failures"]) == (4, 1)

@@ -10,8 +10,8 @@ from benchmarks.provisioning import Intent, app, compute_figures, read_intents
 from gateway.plugins.provision import RegistryEntry, ServerCandidate, bundled_servers
 
 
-def test_expected_entries_are_on_the_list() -> None:
-    """A renamed entry would count as a miss."""
+def test_expected_servers_are_on_the_bundled_list() -> None:
+    """A renamed server would count as a miss."""
     intents = tuple(read_intents())
 
     assert {60, 30} == {
@@ -22,7 +22,7 @@ def test_expected_entries_are_on_the_list() -> None:
     assert named <= {entry.name for entry in bundled_servers()}
 
 
-def test_figures_are_counted() -> None:
+def test_figures_of_the_ranking_of_servers_are_counted() -> None:
     def ranked(name: str, confidence: float) -> tuple[ServerCandidate, ...]:
         return (ServerCandidate(entry=RegistryEntry(name=name), confidence=confidence),)
 
@@ -52,7 +52,7 @@ def test_figures_are_counted() -> None:
     assert 0.0 == compute_figures([], 0.9)["first"]
 
 
-def test_command_prints_json() -> None:
+def test_provisioning_command_prints_json() -> None:
     """The ranking by words needs no model."""
     data = CliRunner().invoke(app, ["--strategy", "graph", "--limit", "6", "--json"])
     result = json.loads(data.stdout)

@@ -37,7 +37,7 @@ def data(folder: Path) -> Path:
     return write_set(folder, agents=[AGENT], skills=[SKILL], servers=servers, queries=requests)
 
 
-async def test_every_slice_is_ranked_by_every_policy(tmp_path: Path) -> None:
+async def test_requests_of_every_slice_are_ranked_by_every_policy(tmp_path: Path) -> None:
     """The main policy comes first. Unanswerable requests are counted separately."""
     mixed = read_mixed(FIXTURE, data=data(tmp_path))
 
@@ -57,7 +57,7 @@ async def test_every_slice_is_ranked_by_every_policy(tmp_path: Path) -> None:
     assert {"tools", "agents", "skills"} == set(report["own"])
 
 
-def test_slices_have_equal_weight() -> None:
+def test_slices_of_requests_have_equal_weight_in_the_mean() -> None:
     """Three requests of one slice do not outweigh one of another."""
     gold = (Answer(ids=frozenset({"a"}), grade=2),)
 
@@ -80,7 +80,7 @@ def test_slices_have_equal_weight() -> None:
     assert (0.25, ["other"]) == (result["refused"], list(result["languages"]))
 
 
-async def test_ranking_without_a_model_uses_words() -> None:
+async def test_mixed_catalog_is_ranked_by_words_without_a_model() -> None:
     """Without a folder, agents and skills are searched, with two requests per slice here."""
     mixed = read_mixed(None)
     by_slice = {name: [one for one in mixed.requests if one.slice == name][:2] for name in SLICES}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from benchmarks import registryfilters
 
 
-def test_search_finds_all_eligible_entities_and_no_others() -> None:
-    """At every density of eligible entities."""
+def test_filtered_search_finds_all_eligible_entities_and_no_others() -> None:
+    """This holds for any share of eligible entities."""
     figures = registryfilters.measure(
         counts=(150,), densities=(0.01, 0.1, 1.0), limits=(10,), query_count=4
     )

@@ -55,7 +55,7 @@ def report_of(*systems: System, name: str = "set") -> SetReport:
     )
 
 
-def test_every_strategy_and_baseline_has_its_rows(tmp_path: Path) -> None:
+def test_report_has_rows_for_every_strategy_and_baseline(tmp_path: Path) -> None:
     """`auto` has both views, and baselines follow the given edges in their view."""
     plan = Plan(strategies=("auto", "graph"), embedder=HashingEmbedder())
     log = Log()
@@ -75,8 +75,8 @@ def test_every_strategy_and_baseline_has_its_rows(tmp_path: Path) -> None:
     assert 3 == len(log.lines)
 
 
-def test_given_figures_are_marked_and_not_resampled(tmp_path: Path) -> None:
-    """Only the mean is known, so no queries can be drawn."""
+def test_figures_given_by_others_are_marked_and_not_resampled(tmp_path: Path) -> None:
+    """Only their mean is known, so no queries can be drawn."""
     path = tmp_path / "given.json"
     path.write_text(json.dumps({"fixture": {"other": {"recall@5": 0.5}}}), encoding="utf-8")
     plan = Plan(strategies=("graph",))
@@ -89,7 +89,7 @@ def test_given_figures_are_marked_and_not_resampled(tmp_path: Path) -> None:
     assert "other" not in [comparison.floor.name for comparison in result.versus]
 
 
-def test_percentage_is_converted_to_a_share(tmp_path: Path) -> None:
+def test_percentage_in_given_figures_is_converted_to_a_share(tmp_path: Path) -> None:
     """Otherwise a baseline of 8,100 % could not be beaten."""
     path = tmp_path / "given.json"
     path.write_text(json.dumps({"set": {"other": {"recall@5": 81.0}}}), encoding="utf-8")
@@ -99,7 +99,7 @@ def test_percentage_is_converted_to_a_share(tmp_path: Path) -> None:
     assert {} == read_given(None)
 
 
-def test_floor_is_the_best_measured_baseline_of_the_view() -> None:
+def test_gateway_is_compared_with_the_best_measured_baseline_of_the_view() -> None:
     """The gateway's row is the first of its rows."""
     rows = [
         system("auto", 0.5, origin="ours"),
@@ -119,7 +119,7 @@ def test_floor_is_the_best_measured_baseline_of_the_view() -> None:
     assert None is best_of([], "matches")
 
 
-def test_losing_rows_are_named() -> None:
+def test_rows_of_the_report_that_lose_are_named() -> None:
     """A view without a baseline is included."""
     result = report_of(
         system("auto", 0.6, origin="ours"),
@@ -132,7 +132,7 @@ def test_losing_rows_are_named() -> None:
     assert [] == list(losing(report_of(*result.systems[:3])))
 
 
-def test_report_written_twice_is_equal(tmp_path: Path) -> None:
+def test_report_is_equal_if_it_is_written_twice(tmp_path: Path) -> None:
     words = ["report", "--data", FIXTURE, "--out", tmp_path / "page.md", "--embedder", "none"]
     words += ["--limit-queries", 4]
 
@@ -148,7 +148,7 @@ def test_report_written_twice_is_equal(tmp_path: Path) -> None:
     assert "No embedder." in first
 
 
-def test_verdict_requires_the_whole_interval() -> None:
+def test_verdict_requires_that_the_whole_interval_is_better() -> None:
     """Otherwise the result is a tie."""
     one = system("a", 0.5)
     tie = Difference(mean=0.1, low=-0.1, high=0.2)

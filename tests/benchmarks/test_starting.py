@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from benchmarks.starting import app
 
 
-def test_every_figure_is_reported() -> None:
+def test_every_figure_of_starts_is_reported() -> None:
     """Real processes start, over a catalog that is large enough to be saved."""
     words = ["--tools", "240", "--runs", "1", "--strategy", "graph", "--json"]
     result = CliRunner().invoke(app, words)

@@ -32,8 +32,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("learn", ["on", "auto"])
-def test_replayed_order_predicts_the_other_half(folder: Path, learn: str) -> None:
-    """Nearly all misses disappear. The same calls in random order change nothing."""
+def test_learning_from_half_of_the_tasks_predicts_the_other_half(folder: Path, learn: str) -> None:
+    """Nearly all misses of the next tool disappear. The same calls in random order change
+    nothing.
+    """
     result = measure([folder], learn=learn, embedder=HashingEmbedder())  # type: ignore[arg-type]
 
     assert result["misses_fall"] > 0.8

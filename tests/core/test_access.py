@@ -71,7 +71,9 @@ def ids(result: SearchResult) -> set[str]:
 
 
 async def open_shop(gateway: Gateway, place: str) -> Gateway:
-    """Register a shop whose second tool needs a scope, declared in the given way."""
+    """Register a shop with two tools, one of which needs a scope. *place*, a key of `WAYS`, says
+    where the scope is declared.
+    """
     if place == "a function":
         gateway.add_tool(send_letter)
         gateway.add_tool(burn_letter, access=KEEPER)
@@ -116,7 +118,7 @@ async def test_scope_hides_tool_from_callers_without_it(
 
 
 async def test_server_description_does_not_name_hidden_tools(open_gateway: OpenGateway) -> None:
-    """The words of a hidden tool must not find its server either."""
+    """Otherwise a search for the words of a hidden tool would find its server."""
     options = Options(catalog=CatalogOptions(rules={"shop/burn_*": KEEPER}))
     gateway = open_gateway(options=options)
     gateway.add_server("shop", server=shop())
@@ -193,8 +195,8 @@ async def test_conversation_shows_only_tools_of_its_caller(open_gateway: OpenGat
     assert "burnt the one to Bob" in answers[1].text
 
 
-async def test_changed_rules_apply_to_the_next_search(open_gateway: OpenGateway) -> None:
-    """Rules are not texts, so nothing is listed or embedded again."""
+async def test_changed_access_rules_apply_to_the_next_search(open_gateway: OpenGateway) -> None:
+    """Rules are not searched texts, so nothing is listed or embedded again."""
     gateway = open_gateway()
     gateway.add_server("shop", server=shop())
     before = {entity.name for entity in await gateway.list_tools()}
@@ -238,9 +240,11 @@ def test_config_file_sets_access_of_servers_and_patterns(tmp_path: Path) -> None
         ({}, ["*"], "'rules'.*must be an object"),
     ],
 )
-def test_invalid_rule_opens_nothing(entry: dict[str, object], rules: object, message: str) -> None:
-    """A server with an invalid key is not used. An invalid table of rules makes the whole file
-    unusable.
+def test_configuration_with_an_invalid_access_rule_is_not_used(
+    entry: dict[str, object], rules: object, message: str
+) -> None:
+    """A server with an invalid key in its entry is left out. An invalid table of rules makes the
+    whole file unusable.
     """
     table = {"one": {"command": "python", **entry}}
     document = {"mcpServers": table, "rules": rules}
@@ -253,10 +257,10 @@ def test_invalid_rule_opens_nothing(entry: dict[str, object], rules: object, mes
             parse_manifest(document)
 
 
-async def test_rules_of_a_config_file_follow_its_changes(
+async def test_changed_config_file_changes_its_access_rules(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """They are added to the host's rules, also for the same pattern."""
+    """Rules of the file are added to the host's rules, even for the same pattern."""
     path = tmp_path / "mcp.json"
     rule = {"shop/burn_letter": {"tags": ["hot"]}}
     path.write_text(json.dumps({"mcpServers": {}, "rules": rule}))
@@ -310,7 +314,7 @@ async def test_alias_follows_rules_for_every_name_of_its_original(
 
 
 async def test_approved_call_runs_the_approved_tool(open_gateway: OpenGateway) -> None:
-    """The name may refer to another tool by the time the host decides."""
+    """By the time the host decides, the name may refer to another tool."""
     gateway = open_gateway()
     gateway.add_source(ListSource("a", [tool("send", hints=Hints(destructive=True))]))
 
@@ -332,10 +336,10 @@ async def test_approved_call_runs_the_approved_tool(open_gateway: OpenGateway) -
     [Access(enabled=False), Access(status="draft"), KEEPER],
     ids=["disabled", "a draft", "a scope"],
 )
-async def test_unlisted_resource_of_a_closed_server_is_not_read(
+async def test_read_from_a_hidden_server_raises_the_error_for_an_unknown_server(
     open_gateway: OpenGateway, access: Access
 ) -> None:
-    """The error must not reveal anything about the server."""
+    """Otherwise the error would reveal that the server exists."""
     gateway = open_gateway()
     gateway.add_server("legacy", server=notes(), access=access)
     errors = []
@@ -348,10 +352,10 @@ async def test_unlisted_resource_of_a_closed_server_is_not_read(
     assert errors[0] == errors[1]
 
 
-async def test_entry_does_not_open_resources_of_a_hidden_server(
+async def test_catalog_entry_does_not_reveal_a_resource_of_a_hidden_server(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """An entry's namespace may equal a server's name."""
+    """The namespace of an entry may equal the name of a server."""
     gateway = open_gateway(options=replace(PATIENT, catalog_store_path=tmp_path / "c.sqlite3"))
     gateway.add_server("payroll", server=notes(), access=KEEPER)
     await gateway.catalog.put(Entry(kind="skill", namespace="payroll", name="note://a"))
@@ -362,8 +366,10 @@ async def test_entry_does_not_open_resources_of_a_hidden_server(
     assert "the secret" == content.text
 
 
-def test_conversations_of_a_caller_outlive_the_client(open_gateway: OpenGateway) -> None:
-    """A host may create a client for each request. Refusals of a service are remembered too."""
+def test_new_client_continues_the_conversations_of_its_caller(open_gateway: OpenGateway) -> None:
+    """A host may create a client for each request. Requests that a model service refused are
+    remembered for all callers.
+    """
     context = ClientContext(open_gateway())
 
     ada, again, bob = (context.for_caller(caller) for caller in (ADMIN, ADMIN, Caller(user="bob")))
@@ -373,7 +379,9 @@ def test_conversations_of_a_caller_outlive_the_client(open_gateway: OpenGateway)
     assert ada.tool_lists is bob.tool_lists
 
 
-async def test_catalog_of_hidden_tools_looks_empty(open_gateway: OpenGateway) -> None:
+async def test_search_returns_the_result_of_an_empty_catalog_if_all_tools_are_hidden(
+    open_gateway: OpenGateway,
+) -> None:
     gateway, bare = open_gateway(), open_gateway()
     gateway.add_tool(burn_letter, access=KEEPER)
 

@@ -28,7 +28,9 @@ ERRORS = [
 
 
 def documented_tree() -> dict[str, str]:
-    """Return the tree in the module's docstring: parents, keyed by error."""
+    """Return the parents of each error, keyed by error, as the docstring of `gateway.errors` shows
+    them.
+    """
     parents: dict[str, str] = {}
     above: dict[int, str] = {0: "GatewayError"}
     for line in (errors.__doc__ or "").splitlines():
@@ -39,7 +41,7 @@ def documented_tree() -> dict[str, str]:
     return parents
 
 
-def test_documented_tree_matches_the_classes() -> None:
+def test_documented_hierarchy_of_errors_matches_the_classes() -> None:
     bases = {error.__name__: error.__base__ for error in ERRORS if error is not GatewayError}
 
     assert {name: base.__name__ for name, base in bases.items() if base} == documented_tree()
@@ -80,7 +82,7 @@ async def test_attempt_returns_the_result_or_the_failure() -> None:
     assert "ZeroDivisionError" == failed.reason
 
 
-def test_reason_omits_messages_of_foreign_errors() -> None:
+def test_reason_of_a_failure_omits_the_message_of_a_foreign_error() -> None:
     """A foreign message may contain a query or a key."""
     assert "a vector is all zeros" == Failed(EmbeddingError("a vector is all zeros")).reason
     assert "ValueError" == Failed(ValueError("sk-secret")).reason

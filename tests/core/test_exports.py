@@ -33,7 +33,9 @@ def stub_of(package: ModuleType) -> dict[str, str]:
 
 
 def absent_plugin(module: str) -> str:
-    """Return the name of the missing plugin that would contain *module*, else an empty text."""
+    """Return the name of the missing plugin that would contain *module*; empty if the plugin
+    exists.
+    """
     _, _, below = module.partition("gateway.plugins.")
     plugin = below.partition(".")[0]
     return "" if plugin in own_plugins() else plugin
@@ -69,6 +71,6 @@ def test_main_package_exports_few_names() -> None:
 
 
 @front_doors
-def test_unknown_name_raises_attribute_error(package: ModuleType) -> None:
+def test_unknown_name_of_a_package_raises_attribute_error(package: ModuleType) -> None:
     with pytest.raises(AttributeError, match=f"'{package.__name__}' has no attribute 'Toolbox'"):
         _ = package.Toolbox

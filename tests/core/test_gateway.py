@@ -40,7 +40,7 @@ async def greet_slowly(name: str) -> str:
     return f"Hello … {name}"
 
 
-async def test_functions_become_tools(open_gateway: OpenGateway) -> None:
+async def test_added_functions_are_found_and_called_as_tools(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
 
     ids = [gateway.add_tool(greet), gateway.add_tool(greet_slowly, name="slow", description="Hm.")]
@@ -70,7 +70,7 @@ async def test_function_is_removed_by_name_or_id(open_gateway: OpenGateway) -> N
     assert ["greet_slowly"] == [tool.name for tool in await gateway.list_tools()]
 
 
-async def test_function_replaces_another_only_with_replace(open_gateway: OpenGateway) -> None:
+async def test_add_tool_replaces_a_function_only_with_replace(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     gateway.add_tool(greet)
     await gateway.report()
@@ -132,7 +132,7 @@ async def test_source_of_the_host_is_listed_and_called(
 async def test_empty_store_of_the_host_is_used(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """An empty store may be falsy."""
+    """An empty store may be falsy, so it must not be confused with a missing one."""
     store = CountedStore()
 
     await open_gateway(
@@ -223,10 +223,10 @@ async def test_graph_is_exported_in_five_formats(
     assert holds in text
 
 
-async def test_graph_is_returned_for_networkx(
+async def test_graph_can_be_returned_as_a_networkx_graph(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """The host may change its copy."""
+    """The returned graph is a copy, which the host may change."""
     gateway = open_gateway(catalog)
 
     network = await gateway.graph()
@@ -276,7 +276,7 @@ async def test_invalid_graph_document_is_skipped_with_a_diagnostic(
 async def test_search_does_not_wait_for_a_hanging_graph_function(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """The function is called once. Its late result is used."""
+    """The function is called once. Its result is used when it arrives."""
     gate, calls = threading.Event(), []
 
     def documents() -> Sequence[Document]:
@@ -311,7 +311,9 @@ async def test_search_does_not_wait_for_a_hanging_graph_function(
 async def test_config_file_registers_servers_and_reports_warnings(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """A server that cannot start is a diagnostic of the search. The other servers work."""
+    """A server that cannot start is reported by a diagnostic of the search. The other servers
+    work.
+    """
     path = tmp_path / "mcp.json"
     path.write_text('{"mcpServers": {"a": {"command": "no-such-program"}, "b": {}}}', "utf-8")
     gateway = open_gateway()
@@ -347,7 +349,7 @@ async def test_closed_gateway_refuses_everything(
 
 
 class Stuck(HashingEmbedder):
-    """Never embeds texts with this role."""
+    """An embedder that never answers for texts with *role*."""
 
     def __init__(self, role: Role) -> None:
         super().__init__()
@@ -365,7 +367,7 @@ class Stuck(HashingEmbedder):
 async def test_search_during_close_raises_closed_error(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], role: Role
 ) -> None:
-    """The caller did not cancel, so a cancellation would be wrong."""
+    """The caller did not cancel the search, so a cancellation would be wrong."""
     embedder = Stuck(role)
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
     searching = asyncio.ensure_future(gateway.search("send an e-mail"))
@@ -396,7 +398,7 @@ class Lingering(ListSource):
         self.closed.append("ended")
 
 
-def test_second_close_waits_for_the_first(open_gateway: OpenGateway) -> None:
+def test_second_close_of_a_gateway_waits_for_the_first(open_gateway: OpenGateway) -> None:
     """A signal handler and the end of a block may close at the same time."""
     gateway, source = open_gateway(), Lingering("srv")
     gateway.add_source(source)
@@ -411,7 +413,7 @@ def test_second_close_waits_for_the_first(open_gateway: OpenGateway) -> None:
 
 
 async def test_close_on_the_gateways_own_loop_is_refused(open_gateway: OpenGateway) -> None:
-    """It would wait for itself."""
+    """`close` would wait for the loop on which it runs."""
     gateway = open_gateway()
 
     async def inside() -> None:

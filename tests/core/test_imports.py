@@ -21,12 +21,11 @@ HEAVY = (
 )  # fmt: skip
 MODULES = 188 + 2 * len(DEFAULT_PLUGINS)
 """Maximum number of modules of this package that a start may load. Each costs a fifth of a
-millisecond. Each of our plugins adds a package and a module of hooks, and ``rankings`` its
-policies."""
+millisecond. Each plugin of this package adds two: its package and its module of hooks."""
 
 
 def loaded_modules(statement: str) -> list[str]:
-    """Return the heavy modules that *statement* loads in a new process."""
+    """Return the names of slow libraries that *statement* imports in a new process."""
     script = (
         f"import json, sys\n{statement}\n"
         f"print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
@@ -51,15 +50,15 @@ def test_warm_start_loads_no_heavy_library(statement: str) -> None:
 
 
 def test_command_line_searches_without_mcp() -> None:
-    """Stored lists need no server, and the MCP library is slow to load."""
+    """Stored tool lists can be searched without a server, and the MCP library is slow to load."""
     assert not {"mcp", "openai", "rdflib"} & {*loaded_modules("import gateway.cli.commands.search")}
 
 
 @pytest.mark.parametrize(
     "module", ["gateway", "gateway.gateway", "gateway.cli", "gateway.cli.server"]
 )
-def test_only_the_api_imports_fastapi(module: str) -> None:
-    """Its import takes as long as a whole search."""
+def test_modules_outside_the_api_do_not_import_fastapi(module: str) -> None:
+    """The import of FastAPI takes as long as a whole search."""
     assert "fastapi" not in loaded_modules(f"import {module}")
     assert "fastapi" in loaded_modules(f"import {module}, gateway.serve.api.app")
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +14,7 @@ from gateway.errors import ConfigError, NotApprovedError
 from gateway.gateway import Gateway
 from gateway.options import Options, UsageOptions
 from gateway.plugin_manager import PluginInfo, Plugins
+from gateway.runtime import VERSION
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints
 from tests.conftest import PATIENT, InstallPlugin, OpenGateway
@@ -141,7 +146,26 @@ def test_two_plugins_with_the_same_embedder_name_are_refused(install_plugin: Ins
         Plugins(("one", "two")).tables("register_embedders")
 
 
-def test_missing_plugin_is_refused() -> None:
+def test_checkout_without_an_installation_loads_its_own_plugins(tmp_path: Path) -> None:
+    """Without an installation, there is no package metadata to read the version from."""
+    for folder in map(Path, sys.path):
+        for item in folder.iterdir() if folder.name == "site-packages" else ():
+            link = tmp_path / item.name
+            if not item.name.startswith("tool_gateway") and not link.is_symlink():
+                link.symlink_to(item)
+    code = "from gateway.plugin_manager import Plugins; print(Plugins(['spelling']).infos[0])"
+    checkout = Path(__file__).parents[2]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(checkout), str(tmp_path)])}
+
+    ran = subprocess.run(
+        [sys.executable, "-S", "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+
+    assert f"distribution='tool-gateway', version='{VERSION}'" in ran.stdout
+    assert "error=''" in ran.stdout
+
+
+def test_selected_plugin_that_is_not_installed_is_refused() -> None:
     with pytest.raises(ConfigError, match="the plugins nonesuch are not installed"):
         Gateway(options=Options(plugins=("nonesuch",)))
 
@@ -149,7 +173,7 @@ def test_missing_plugin_is_refused() -> None:
 @pytest.mark.parametrize(
     ("variable", "names"), [("none", []), ("tiny", ["tiny"]), (" tiny , ", ["tiny"])]
 )
-def test_environment_selects_plugins(
+def test_environment_variable_selects_plugins(
     install_plugin: InstallPlugin, monkeypatch: pytest.MonkeyPatch, variable: str, names: list[str]
 ) -> None:
     install_plugin("tiny", TINY)
@@ -160,7 +184,7 @@ def test_environment_selects_plugins(
     assert names == [info.name for info in gateway.plugins.infos]
 
 
-def test_options_override_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plugins_option_overrides_the_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GATEWAY_PLUGINS", "local")
     gateway = Gateway(options=Options(plugins=()))
     gateway.close()
@@ -174,7 +198,7 @@ def test_embedder_of_an_unselected_plugin_is_unknown() -> None:
 
 
 async def test_gateway_without_plugins_searches_and_calls(open_gateway: OpenGateway) -> None:
-    """Spelling is on by default, but is then not corrected."""
+    """Spelling correction is on by default, but needs a plugin."""
     gateway = open_gateway(options=replace(PATIENT, plugins=()))
     gateway.add_tool(greet)
 
@@ -188,7 +212,7 @@ async def test_gateway_without_plugins_searches_and_calls(open_gateway: OpenGate
     assert "Hello, Ada" == answer.text
 
 
-async def test_plugin_corrects_queries(
+async def test_plugin_corrects_the_spelling_of_queries(
     install_plugin: InstallPlugin, open_gateway: OpenGateway
 ) -> None:
     install_plugin("correcting", CORRECTING)
@@ -220,7 +244,7 @@ async def test_failing_correction_keeps_the_query_and_is_reported(
     )
 
 
-async def test_plugin_records_searches_and_calls(
+async def test_usage_log_of_a_plugin_records_searches_and_calls(
     install_plugin: InstallPlugin, open_gateway: OpenGateway
 ) -> None:
     install_plugin("noting", NOTING)
@@ -235,7 +259,7 @@ async def test_plugin_records_searches_and_calls(
     assert [True, "greet", "local/greet", "closed"] == gateway.usage.noted
 
 
-async def test_signal_of_a_plugin_raises_tools_and_is_explained(
+async def test_signal_of_a_plugin_raises_the_score_of_tools_and_is_explained(
     install_plugin: InstallPlugin, open_gateway: OpenGateway
 ) -> None:
     """The contributions of all signals add up to the score."""
@@ -283,7 +307,9 @@ async def test_failing_signal_is_skipped_and_reported(
     assert "the signal 'failing' is left out" == notes["plugin_failed"]
 
 
-def test_signal_of_a_plugin_with_a_core_name_is_refused(install_plugin: InstallPlugin) -> None:
+def test_plugin_signal_with_the_name_of_a_core_signal_is_refused(
+    install_plugin: InstallPlugin,
+) -> None:
     install_plugin("twice", PINNING.replace('"pinned", 1000', '"words", 1000'))
 
     with pytest.raises(ConfigError, match="two signals of ranking have the name 'words'"):
@@ -343,7 +369,7 @@ def register_call_hooks(options, store, telemetry):
 @pytest.mark.parametrize(
     ("order", "names"), [("50", "guardrail waiting"), ("150", "waiting guardrail")]
 )
-async def test_hook_of_another_distribution_runs_around_calls(
+async def test_call_hook_of_another_distribution_runs_around_calls(
     install_plugin: InstallPlugin, order: str, names: str
 ) -> None:
     install_plugin("waiting", WAITING)

@@ -45,7 +45,7 @@ WAYS: dict[str, Callable[[Gateway, Any], object]] = {
 async def test_invalid_hints_are_refused_at_registration(
     open_gateway: OpenGateway, owner: str, kind: str
 ) -> None:
-    """The error names the hints. Earlier tools are still found."""
+    """The error names the invalid hints. Tools that were added earlier are still found."""
     gateway = open_gateway([tool("book", "Book a flight.")])
     hints, message = HINTS[kind]
 
@@ -59,7 +59,7 @@ async def test_invalid_hints_are_refused_at_registration(
 
 
 def test_hints_of_a_server_are_keyed_by_tool_name(open_gateway: OpenGateway) -> None:
-    """Hints of the server itself do not apply to its tools."""
+    """Hints under the server's own name do not apply to its tools."""
     gateway = open_gateway()
 
     odd: list[Any] = [Hints(), []]
@@ -136,7 +136,7 @@ def test_add_config_accepts_a_path_or_a_manifest(open_gateway: OpenGateway) -> N
         open_gateway().add_config(config)
 
 
-def test_error_for_a_used_name_says_how_to_replace_it(open_gateway: OpenGateway) -> None:
+def test_error_for_a_used_tool_name_says_how_to_replace_the_tool(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     gateway.add_tool(find)
 

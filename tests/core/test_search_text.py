@@ -79,7 +79,7 @@ async def test_search_finds_tool_by_words_of_its_search_text(
     strategy: str,
     declare: Any,
 ) -> None:
-    """The description does not change."""
+    """The description of the tool does not change."""
     gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder(), graph=tmp_path)
     declare(gateway, tmp_path)
 
@@ -125,7 +125,7 @@ async def test_models_never_see_a_search_text(open_gateway: OpenGateway) -> None
 async def test_only_changed_search_texts_are_embedded(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """A restored text has its vector in the store."""
+    """The vector of a restored text is still in the store."""
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
     counts, rules = [], {"shelf/send_email": Access(search_text="Letters.")}
     for table in ({}, rules, {**rules, "*": Access(status="beta")}, {}, rules):
@@ -135,7 +135,7 @@ async def test_only_changed_search_texts_are_embedded(
     assert [24, 1, 0, 0, 0] == counts
 
 
-async def test_rule_overrides_hints_and_hints_override_a_document(
+async def test_search_text_of_a_rule_overrides_hints_which_override_documents(
     open_gateway: OpenGateway,
 ) -> None:
     gateway = open_gateway(graph=[STATED])
@@ -166,7 +166,7 @@ async def test_alias_is_found_by_the_search_text_of_its_original(open_gateway: O
 
 
 async def test_document_of_an_upstream_cannot_set_a_search_text(open_gateway: OpenGateway) -> None:
-    """Upstream texts belong in definitions, which are scanned."""
+    """Texts of an upstream belong in its definitions, which are scanned for attacks."""
     document = Document(id="urn:told", title="house/set_point", search_text=TEXT, declared=False)
     long = Document(id="urn:long", title="house/boil", search_text="Kettle. " * 1000)
     gateway = open_gateway(graph=[document, long])

@@ -46,11 +46,12 @@ TWINS: dict[type, tuple[type, set[str]]] = {
     Catalog: (SyncCatalog, {"entry"}),
     ResourceLibrary: (SyncLibrary, {"ask", "fill_prompt", "follow", "owner", "read_contents"}),
 }
-"""Blocking class of each async class, and async methods without a blocking version."""
+"""For each async class: its blocking class, and the names of async methods without a blocking
+version."""
 
 
-def verbs(of: type) -> dict[str, inspect.Signature]:
-    """Return the signatures of a class's public coroutine methods."""
+def coroutine_signatures(of: type) -> dict[str, inspect.Signature]:
+    """Return the signatures of a class's public coroutine methods, keyed by name."""
     return {
         name: inspect.signature(method)
         for name, method in inspect.getmembers(of, inspect.iscoroutinefunction)
@@ -61,16 +62,20 @@ def verbs(of: type) -> dict[str, inspect.Signature]:
 @pytest.mark.parametrize("core", TWINS, ids=lambda core: core.__name__)
 def test_each_async_method_has_a_blocking_version_with_equal_parameters(core: type) -> None:
     blocking, inner = TWINS[core]
-    expected = {name: signature for name, signature in verbs(core).items() if name not in inner}
+    expected = {
+        name: signature
+        for name, signature in coroutine_signatures(core).items()
+        if name not in inner
+    }
     blocked = {name: getattr(blocking, name, None) for name in expected}
 
-    assert inner < verbs(core).keys()
+    assert inner < coroutine_signatures(core).keys()
     assert expected == {
         name: inspect.signature(method) for name, method in blocked.items() if method
     }
 
 
-def test_blocking_gateway_has_each_blocking_part(
+def test_sync_gateway_has_a_blocking_version_of_each_part(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
     with SyncGateway(open_gateway(catalog)) as gateway:
@@ -99,7 +104,7 @@ async def test_blocking_call_on_the_gateways_own_loop_is_refused(
 async def test_two_loops_and_several_threads_share_one_gateway(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """They search and call at the same time, with one session and one index."""
+    """All of them search and call at the same time, with one session and one index."""
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
     blocking = SyncGateway(gateway)
 

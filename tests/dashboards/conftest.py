@@ -11,5 +11,5 @@ from tests.apps.cli.running import Place
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    """Folder of the test, with its own cache."""
+    """Empty folder in which the test runs commands; the cache is in it too."""
     return Place(folder=tmp_path)

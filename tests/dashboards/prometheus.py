@@ -60,7 +60,9 @@ class Prometheus:
         self._folder, self._http = folder, http
 
     def watch(self, targets: Sequence[str]) -> None:
-        """Read the metrics of *targets*; the change takes up to some seconds."""
+        """Let Prometheus read the metrics of the addresses *targets*; the change takes up to some
+        seconds.
+        """
         fresh = self._folder / "fresh.json"
         fresh.write_text(json.dumps([{"targets": [*targets]}]), "utf-8")
         fresh.replace(self._folder / TARGETS)
@@ -79,7 +81,9 @@ class Prometheus:
         return {sample["alertname"] for sample in series}
 
     async def firing(self) -> dict[str, tuple[str, ...]]:
-        """Return the texts of each firing alert, keyed by name."""
+        """Return the annotation texts of each alert that is firing now, keyed by the alert's
+        name.
+        """
         alerts = (await self._http.get("/api/v1/alerts")).json()["data"]["alerts"]
         return {
             alert["labels"]["alertname"]: tuple(alert["annotations"].values())
@@ -90,7 +94,9 @@ class Prometheus:
 
 @asynccontextmanager
 async def prometheus(folder: Path, rules: str) -> AsyncIterator[Prometheus]:
-    """Run Prometheus in *folder*; yield it when it answers."""
+    """Run Prometheus with the alert rules *rules* in *folder*; yield it when it answers
+    requests.
+    """
     second = {"scrape_interval": "1s", "evaluation_interval": "1s"}
     job = {"job_name": "gateway", "file_sd_configs": [{"files": [TARGETS]}]}
     config = {"global": second, "rule_files": ["rules.yml"], "scrape_configs": [job]}

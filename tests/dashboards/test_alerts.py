@@ -17,9 +17,9 @@ from tests.dashboards.prometheus import program
 
 RULES = FILES / "prometheus" / "alerts.yml"
 PHASES = (10, 80, 10)
-"""Minutes of three phases: normal, faulty, normal."""
+"""Minutes of the three phases of a test: normal, faulty, normal."""
 WINDOW = 5
-"""Window of the rules in minutes."""
+"""Minutes over which the expressions of the alert rules compute rates."""
 ONE = '{job="gateway",instance="a"}'
 SEARCHES = "gateway_search_duration_seconds"
 CALLS = 'gateway_tool_duration_seconds_count{gen_ai_tool_type="function",gateway_server_name="a"'
@@ -43,7 +43,7 @@ class Case(NamedTuple):
     series: Mapping[str, str]
     fires: bool = True
     late: int = 2 * WINDOW + 1
-    """Maximum delay of the alert in minutes."""
+    """Maximum number of minutes between the end of the alert's waiting time and its firing."""
 
 
 def searches(slow: str) -> dict[str, str]:
@@ -121,7 +121,7 @@ CASES = (
 
 
 def samples(phases: str) -> str:
-    """Return one value per minute in promtool's format."""
+    """Return the samples of a series, one per minute, in promtool's format."""
     values = phases.removeprefix("+").split()
     minutes = [value for value, length in zip(values, PHASES, strict=True) for _ in range(length)]
     if phases.startswith("+"):
@@ -164,10 +164,10 @@ def rules() -> Mapping[str, Mapping[str, object]]:
     return {rule["alert"]: rule for rule in group["rules"]}
 
 
-def test_alert_fires_after_its_time_and_clears(
+def test_alert_fires_after_its_waiting_time_and_clears(
     tmp_path: Path, rules: Mapping[str, Mapping[str, object]]
 ) -> None:
-    """Short faults and small shares must not fire."""
+    """Short faults and small shares of faults must not fire an alert."""
     tests = {
         "rule_files": [str(RULES)],
         "evaluation_interval": "1m",
@@ -180,7 +180,9 @@ def test_alert_fires_after_its_time_and_clears(
     assert "SUCCESS" in promtool("test", "rules", str(file))
 
 
-def test_alert_names_a_remedy(rules: Mapping[str, Mapping[str, Mapping[str, str]]]) -> None:
+def test_annotation_of_every_alert_names_a_remedy(
+    rules: Mapping[str, Mapping[str, Mapping[str, str]]],
+) -> None:
     """The person on call has neither the code nor the time to read it."""
     severities = {rule["labels"]["severity"] for rule in rules.values()}
 

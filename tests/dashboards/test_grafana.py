@@ -33,8 +33,8 @@ def test_packaged_files_equal_the_generated_files() -> None:
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.iterdir()), ids=lambda file: file.stem)
-def test_dashboard_has_a_variable_for_the_data_source(file: Path) -> None:
-    """Panels have distinct positions and numbers."""
+def test_every_dashboard_has_a_variable_for_the_data_source(file: Path) -> None:
+    """Panels of a dashboard have distinct positions and ids."""
     dashboard = json.loads(file.read_text("utf-8"))
     (variable,) = dashboard["templating"]["list"]
     places = [tuple(panel["gridPos"][key] for key in "xy") for panel in dashboard["panels"]]
@@ -50,8 +50,8 @@ def test_dashboard_has_a_variable_for_the_data_source(file: Path) -> None:
 
 
 @pytest.mark.parametrize("panel", PANELS)
-def test_panel_has_a_description_and_a_unit(panel: dict[str, Any]) -> None:
-    """Its metrics are metrics of the gateway or of a process."""
+def test_every_panel_has_a_description_and_a_unit(panel: dict[str, Any]) -> None:
+    """A panel shows only metrics of the gateway or of any process."""
     assert panel["description"].endswith((".", "gateway approve."))
     assert panel["fieldConfig"]["defaults"]["unit"] in UNITS
     assert SOURCE == panel["datasource"]

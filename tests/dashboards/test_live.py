@@ -33,7 +33,8 @@ from tests.dashboards.prometheus import Page, prometheus
 from tests.fakes import BrokenStore, ListSource, Shelf, tool
 
 OR_ZERO = " or on () vector(0)"
-"""Replacement for series that exist only after an event. In this test they must exist."""
+"""End of an expression that replaces a missing series by 0. The test removes it, because all series
+must exist here."""
 WINDOW = "3s"
 PATIENCE_S = 120
 UNUSABLE = ToolDefinition(name="odd", input_schema={"type": "object", "properties": {"a": 1}})
@@ -238,7 +239,7 @@ class Stage:
         self.hang = self.model.gate("embeddings")
 
     async def mend(self) -> None:
-        """End all faults."""
+        """End all faults that `fail` injected."""
         self.load.is_faulty = False
         self.hang.release()
         self.host.second_page.is_refused = False
@@ -261,13 +262,13 @@ def panel_queries() -> dict[str, tuple[str, frozenset[str]]]:
 
 
 def impatient_rules() -> str:
-    """Return the rules with short windows and without waiting times."""
+    """Return the alert rules with short windows and without waiting times."""
     rules = (FILES / "prometheus" / "alerts.yml").read_text("utf-8")
     rules = rules.replace("[5m]", f"[{WINDOW}]").replace("offset 5m", f"offset {WINDOW}")
     return re.sub(r"(?m)^( +for:) .*$", r"\1 0s", rules)
 
 
-async def test_panels_have_data_and_alerts_fire_and_clear(
+async def test_every_panel_has_data_and_every_alert_fires_and_clears(
     place: Place, open_gateway: OpenGateway
 ) -> None:
     """Load and faults come first, then the faults end."""

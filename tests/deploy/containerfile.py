@@ -24,12 +24,14 @@ class Stage:
         return [text for item, text in self.instructions if item == word]
 
     def one(self, word: str) -> str:
-        """Return the arguments of the only instruction *word*."""
+        """Return the arguments of the instruction *word*, which must occur once."""
         (text,) = self.all(word)
         return text
 
     def command(self, word: str) -> Any:
-        """Return the arguments of *word* as a list, as in CMD."""
+        """Return the arguments of the instruction *word* that are written as a JSON list, as in
+        CMD.
+        """
         return json.loads(re.sub(r"^.*?CMD ", "", self.one(word), flags=re.DOTALL))
 
     @property

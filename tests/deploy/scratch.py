@@ -39,10 +39,10 @@ from tests.deploy.containerfile import ROOT, Stage, stages
 PATIENCE_S = 60
 PORT = 8930
 BUILT = ("opt", "wheels")
-"""Folders that a build fills."""
+"""Folders of the image that a build fills."""
 HIDDEN = "/tmp"  # noqa: S108  (of the container)
 PYTHON = "/usr/local"
-"""Prefix of Python in the base image."""
+"""Folder of Python in the base image."""
 SHOWN = (sys.prefix, sys.base_prefix, str(ROOT))
 """Folders that are visible in the root, although their parent is hidden or private."""
 
@@ -170,7 +170,7 @@ def ask(path: str, headers: Mapping[str, str]) -> tuple[int, str]:
 
 
 def code_of(command: Sequence[str]) -> int:
-    """Return the exit code of a command."""
+    """Run *command* and return its exit code."""
     return subprocess.run(command, capture_output=True, check=False).returncode
 
 

@@ -1,4 +1,4 @@
-"""The Containerfile: lint, and its commands in a separate root."""
+"""The Containerfile: a linter's report, and its commands run in a separate root file system."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from tests.deploy.scratch import is_possible
 
 DOWN = "postgresql://gateway:x@127.0.0.1:1/gateway"
 SECRETS = {"store": DOWN, "host-key": "k" * 32, "token": "o" * 32, "prometheus-token": "p" * 32}
-"""Secrets of the cluster, except that the database is down."""
+"""Contents of the secrets that the cluster mounts; the database at the address of the store is
+down."""
 REQUESTS = [
     ("/livez", {"Host": "10.1.2.3:8930"}),
     ("/readyz", {"Host": "10.1.2.3:8930"}),
@@ -32,13 +33,13 @@ REQUESTS = [
 
 
 def pod() -> Any:
-    """Return the container of the deployment."""
+    """Return the specification of the container in the deployment."""
     text = (ROOT / "deploy/kubernetes/deployment.yaml").read_text("utf-8")
     (container,) = yaml.safe_load(text)["spec"]["template"]["spec"]["containers"]
     return container
 
 
-def test_linter_of_containerfiles_reports_no_fault() -> None:
+def test_linter_finds_no_fault_in_the_containerfile() -> None:
     """Advice about the number of layers is ignored."""
     checker = Path(sys.executable).with_name("hadolint")
     checked = subprocess.run(
@@ -51,8 +52,8 @@ def test_linter_of_containerfiles_reports_no_fault() -> None:
     assert (0, "") == (checked.returncode, checked.stderr)
 
 
-def test_image_contains_no_secret_and_no_root_user() -> None:
-    """The user is a number, which clusters can check. The last stage copies no source."""
+def test_image_contains_no_secret_and_does_not_run_as_root() -> None:
+    """The user is a number, so that clusters can check it. The last stage copies no source code."""
     build, run = stages()
     variables = " ".join((*build.env, *run.env)).casefold()
 
@@ -62,8 +63,10 @@ def test_image_contains_no_secret_and_no_root_user() -> None:
 
 
 @pytest.mark.skipif(not is_possible(), reason="it takes a root of its own")
-def test_command_serves_as_its_user_on_a_read_only_root(tmp_path: Path) -> None:
-    """The network is off, and the service is healthy although its store is down."""
+def test_command_of_the_image_serves_on_a_read_only_root(tmp_path: Path) -> None:
+    """The command runs as the user of the image. The network is off, and the service is healthy
+    although its store is down.
+    """
     _, run = stages()
     env = {**run.env, "PYTHONPATH": str(ROOT), "POD_IP": "10.1.2.3"}
     for item in pod()["env"]:

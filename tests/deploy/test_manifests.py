@@ -1,5 +1,5 @@
-"""The compose file and the manifests: their schemas, and agreement with each other and the
-image.
+"""The compose file and the Kubernetes manifests: their schemas, and agreement with each other and
+the image.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ POD = BY_KIND["Deployment"]["spec"]["template"]
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
-def test_manifest_matches_the_schema_of_kubernetes(path: Path) -> None:
+def test_every_manifest_matches_the_schema_of_kubernetes(path: Path) -> None:
     """The newest version in the package is used, without unknown fields."""
     kubernetes_validate.validate(read(path), kubernetes_validate.latest_version(), strict=True)
 
@@ -53,7 +53,7 @@ def test_compose_file_matches_its_schema() -> None:
     jsonschema.validate(COMPOSE, schema)
 
 
-def test_prometheus_accepts_its_configurations(tmp_path: Path) -> None:
+def test_prometheus_accepts_the_configurations_of_the_deployments(tmp_path: Path) -> None:
     """Debian's Prometheus cannot query Kubernetes, so this part is omitted."""
     page = (ROOT / "docs" / "deployment.md").read_text("utf-8")
     blocks = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
@@ -81,8 +81,10 @@ def test_pod_meets_the_restricted_standard() -> None:
     } - {"name"}
 
 
-def test_selectors_match_the_pods() -> None:
-    """A budget or a policy without a matching pod would be valid too."""
+def test_selectors_in_manifests_match_the_pods_of_the_gateway() -> None:
+    """A disruption budget or network policy without a matching pod would be valid, but without
+    effect.
+    """
     labels = POD["metadata"]["labels"]
     selectors = [
         BY_KIND["Deployment"]["spec"]["selector"]["matchLabels"],
@@ -127,8 +129,8 @@ def test_compose_file_and_manifests_match_the_image() -> None:
     ]
 
 
-def test_secret_variables_are_set_everywhere() -> None:
-    """A missing variable would be empty."""
+def test_environment_variables_with_secrets_are_set_in_every_deployment() -> None:
+    """A variable that is not set would be empty."""
     service = COMPOSE["services"]["gateway"]["environment"]
     example = (DEPLOY / ".env.example").read_text("utf-8")
     pods = {item["name"] for item in CONTAINER["env"]} - {"POD_IP"}
@@ -143,7 +145,7 @@ def test_secret_variables_are_set_everywhere() -> None:
     assert all(f"${{{name}}}" in tokens for name in pods if name.endswith("_TOKEN"))
 
 
-def test_stack_mounts_exported_files_and_uses_equal_images() -> None:
+def test_compose_file_of_the_telemetry_stack_mounts_the_exported_files() -> None:
     services = COMPOSE["services"]
     own = read(FILES / "compose.yaml")["services"]
     sources = [

@@ -1,4 +1,4 @@
-"""Cases in Markdown: documents with their facts, notices or errors."""
+"""Tests of the cases in Markdown files: documents with the expected facts, notices or errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One case: title, documents and expected results."""
+    """One case of a Markdown file: title, documents and expected results."""
 
     title: str
     documents: tuple[str, ...]
@@ -26,7 +26,7 @@ class Case:
 
 
 def cases(name: str) -> list[Case]:
-    """Read the cases of one file."""
+    """Read the cases of the Markdown file *name*."""
     parts = re.split(r"^## (.+)$", (FOLDER / name).read_text(encoding="utf-8"), flags=re.MULTILINE)
     return [_case(title, text) for title, text in zip(parts[1::2], parts[2::2], strict=True)]
 
@@ -54,14 +54,14 @@ def test_document_has_the_facts_of_the_case(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", GOOD, ids=lambda case: case.title)
-def test_parsed_document_is_unchanged_after_rendering_and_parsing(case: Case) -> None:
+def test_parse_restores_the_parsed_and_rendered_documents_of_a_case(case: Case) -> None:
     documents = [parse(text) for text in case.documents]
 
     assert documents == [parse(render(document)) for document in documents]
 
 
 @pytest.mark.parametrize("case", cases("hostile.md"), ids=lambda case: case.title)
-def test_hostile_document_is_refused_with_its_line(case: Case) -> None:
+def test_hostile_document_is_refused_with_the_line_of_the_problem(case: Case) -> None:
     ((line, detail),) = case.expected
 
     with pytest.raises(DocumentError) as caught:
@@ -71,8 +71,8 @@ def test_hostile_document_is_refused_with_its_line(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("notices.md"), ids=lambda case: case.title)
-def test_invalid_rule_leaves_a_notice(case: Case) -> None:
-    """One mistake must not invalidate a whole file."""
+def test_rule_that_cannot_be_read_is_skipped_with_a_notice(case: Case) -> None:
+    """One mistake must not make a whole document unusable."""
     document = parse(case.documents[0])
 
     assert case.expected == tuple((str(n.line), n.code, n.detail) for n in document.notices)

@@ -8,7 +8,7 @@ from graphs.paths import prerequisite_cycles
 
 
 def edge(pair: str, predicate: str = "requires") -> Fact:
-    """Return an edge between two nodes whose ids are single letters."""
+    """Return an edge between two nodes; *pair* has their ids, which are single letters."""
     return Fact(subject=pair[0], predicate=predicate, object=pair[1], literal=False, declared=True)
 
 
@@ -22,15 +22,15 @@ def edge(pair: str, predicate: str = "requires") -> Fact:
     ],
     ids=["empty", "a chain", "two", "three, and one that needs itself"],
 )
-def test_each_cycle_is_returned_once(
+def test_prerequisite_cycles_returns_each_cycle_once(
     pairs: list[str], expected: tuple[tuple[str, ...], ...]
 ) -> None:
     """Nodes that only lead into a cycle are not part of it."""
     assert expected == prerequisite_cycles(compile_facts(map(edge, pairs)))
 
 
-def test_cycles_of_next_steps_are_not_reported() -> None:
-    """Next steps are advice, not conditions."""
+def test_prerequisite_cycles_ignores_next_steps() -> None:
+    """Next steps are suggestions, so a cycle of them is not a mistake."""
     facts = [edge("ab", "nextStep"), edge("ba", "nextStep"), edge("ab")]
 
     assert () == prerequisite_cycles(compile_facts(facts))

@@ -19,7 +19,7 @@ INDEX = compile_facts(FACTS)
 
 
 def test_diagram_contains_names_and_predicates() -> None:
-    """Labels must not break out of their quotes."""
+    """Quotes in names are escaped, so that a name cannot end its quotes in the diagram."""
     picture = to_mermaid(INDEX)
 
     assert picture.startswith("graph LR\n")
@@ -27,7 +27,7 @@ def test_diagram_contains_names_and_predicates() -> None:
     assert "  n0 -->|requires| n2\n" in picture
 
 
-def test_diagram_contains_only_edges_near_the_centre() -> None:
+def test_diagram_with_a_centre_contains_only_edges_near_it() -> None:
     expected = 'digraph {\n  rankdir=LR;\n  n0 [label="urn:t:c"];\n  n1 [label="b"];\n'
 
     assert expected + '  n1 -> n0 [label="requires"];\n}\n' == to_dot(INDEX, centre="urn:t:c")
@@ -35,6 +35,6 @@ def test_diagram_contains_only_edges_near_the_centre() -> None:
     assert 'graph LR\n  n0["b"]\n' == to_mermaid(INDEX, centre="urn:t:b", hops=0)
 
 
-def test_unknown_centre_and_empty_graph_give_empty_diagrams() -> None:
+def test_diagram_of_an_unknown_centre_or_an_empty_graph_is_empty() -> None:
     assert "graph LR\n" == to_mermaid(compile_facts([]))
     assert 'graph LR\n  n0["no"]\n' == to_mermaid(INDEX, centre="no")

@@ -1,4 +1,4 @@
-"""The page docs/markdown-ld.md is itself a document of the dialect, and must be complete."""
+"""Tests of docs/markdown-ld.md, which is itself a Markdown-LD document and must be complete."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def test_documentation_page_is_a_valid_document() -> None:
     assert DOCUMENT == parse(render(DOCUMENT), path=PAGE.name)
 
 
-def test_documentation_example_has_no_notices() -> None:
-    """People copy it."""
+def test_example_in_the_documentation_has_no_notices() -> None:
+    """Users copy the example."""
     (example,) = re.findall(r"```markdown\n(.*?)```", TEXT, re.DOTALL)
 
     document = parse(example)

@@ -42,29 +42,31 @@ CHAIN = [
 @pytest.mark.parametrize(
     ("hops", "expected"), [(1, "invoice login wallet"), (2, "invoice login wallet customer rates")]
 )
-def test_prerequisites_are_sorted_nearest_first(hops: int, expected: str) -> None:
+def test_expand_returns_the_nearest_prerequisites_first(hops: int, expected: str) -> None:
     assert expected == nodes(around(CHAIN, "pay", "prerequisite", hops=hops))
 
 
-def test_prerequisites_of_the_first_seed_come_first() -> None:
-    """With a small limit, the best match is served."""
+def test_expand_returns_prerequisites_of_the_first_seed_first() -> None:
+    """The first seed is the best match of a search, so a small limit must not omit its
+    prerequisites.
+    """
     assert "rates login" == nodes(around(CHAIN, "invoice customer", "prerequisite"))
 
 
-def test_expansion_passes_through_seeds_without_returning_them() -> None:
-    """A seed's prerequisites may be missing from the result."""
+def test_expand_passes_through_seeds_without_returning_them() -> None:
+    """A prerequisite of a seed may be reached only through another seed."""
     assert "login wallet customer rates" == nodes(
         around(CHAIN, "pay invoice", "prerequisite", hops=2)
     )
 
 
-def test_expansion_of_a_cycle_ends() -> None:
+def test_expand_ends_in_a_cycle_of_prerequisites() -> None:
     circle = [tool("a", requires="b"), tool("b", requires="a c"), tool("c", requires="c")]
 
     assert "b c" == nodes(around(circle, "a", "prerequisite", hops=9))
 
 
-def test_next_steps_follow_edges_and_data_forwards_only() -> None:
+def test_expand_follows_next_steps_and_data_only_forwards() -> None:
     documents = [
         tool("find", next_steps="read", produces="id"),
         tool("read", consumes="id"),
@@ -77,7 +79,7 @@ def test_next_steps_follow_edges_and_data_forwards_only() -> None:
     assert "find" == nodes(around(documents, "delete", "prerequisite"))
 
 
-def test_relations_have_both_directions_and_shared_groups_count_less() -> None:
+def test_expand_follows_relations_in_both_directions_and_shared_groups() -> None:
     documents = [
         tool("a", related="b", groups="g"),
         tool("b"),
@@ -94,8 +96,8 @@ def test_relations_have_both_directions_and_shared_groups_count_less() -> None:
     assert "b c d e" == nodes(around(documents, "a", "related", hops=2))
 
 
-def test_two_shared_groups_count_more_than_one() -> None:
-    """Members of shared groups never count as much as a stated relation."""
+def test_neighbour_that_shares_two_groups_scores_higher_than_with_one() -> None:
+    """Even many shared groups never score more than a stated relation."""
     documents = [
         tool("a", groups="g h"),
         tool("b", groups="g h"),
@@ -110,7 +112,7 @@ def test_two_shared_groups_count_more_than_one() -> None:
     assert 2 == len(expansion.neighbours[0].path)
 
 
-def test_large_group_does_not_relate_its_members() -> None:
+def test_expand_does_not_relate_the_members_of_a_large_group() -> None:
     crowd = [tool(f"t{number}", groups="all") for number in range(MAX_GROUP_SIZE + 1)]
 
     expansion = around(crowd, "t0 t1", "related")
@@ -118,7 +120,7 @@ def test_large_group_does_not_relate_its_members() -> None:
     assert ((), 0) == (expansion.neighbours, expansion.visited)
 
 
-def test_expansion_reads_only_edges_near_the_seeds() -> None:
+def test_expand_reads_only_edges_near_the_seeds() -> None:
     strangers = [tool(f"t{n}", requires=f"t{n + 1}", groups=f"g{n // 5}") for n in range(1000)]
 
     visited = around([*CHAIN, *strangers], "pay", "prerequisite", hops=3).visited
@@ -127,7 +129,7 @@ def test_expansion_reads_only_edges_near_the_seeds() -> None:
     assert 9 >= visited
 
 
-def test_neighbour_has_its_path_with_files_and_lines() -> None:
+def test_neighbour_has_the_statements_of_its_path_with_files_and_lines() -> None:
     (neighbour,) = around(CHAIN, "customer", "prerequisite").neighbours
 
     expected = Fact(
@@ -143,8 +145,8 @@ def test_neighbour_has_its_path_with_files_and_lines() -> None:
     assert ("prerequisite", 0.9) == (neighbour.role, neighbour.score)
 
 
-def test_declared_only_uses_statements_of_the_host() -> None:
-    """A statement of an upstream about itself is not trusted as a prerequisite."""
+def test_expand_with_declared_only_uses_only_statements_of_the_host() -> None:
+    """Prerequisites that an upstream states about itself are not trusted."""
     documents = [
         tool("a", requires="b", declared=False),
         tool("a", requires="c"),
@@ -158,8 +160,8 @@ def test_declared_only_uses_statements_of_the_host() -> None:
     assert "c" == nodes(expansion)
 
 
-def test_excluded_node_is_neither_returned_nor_passed_through() -> None:
-    """A path must not reveal hidden nodes. Another path is used instead."""
+def test_expand_neither_returns_nor_passes_through_an_excluded_node() -> None:
+    """A path must not reveal an excluded node. Another path is used if there is one."""
     documents = [*CHAIN, tool("pay", requires="rates"), tool("rates", requires="customer")]
     index = compile_facts(extract_facts(documents))
 
@@ -177,8 +179,8 @@ def test_excluded_node_is_neither_returned_nor_passed_through() -> None:
     assert {"rates", "login", "wallet"} == paths_without("invoice", "customer").keys()
 
 
-def test_excluded_concept_does_not_connect_nodes() -> None:
-    """The path would reveal its name."""
+def test_expand_does_not_connect_nodes_through_an_excluded_concept() -> None:
+    """The path would reveal the name of the concept."""
     documents = [tool("a", groups="g", consumes="x"), tool("b", groups="g"), tool("c", groups="h")]
     index = compile_facts(extract_facts([*documents, tool("a", groups="h")]))
     excluded = "urn:tool-gateway:concept:g".__eq__
@@ -188,14 +190,14 @@ def test_excluded_concept_does_not_connect_nodes() -> None:
     assert "c" == nodes(expansion)
 
 
-def test_concept_is_never_a_neighbour() -> None:
-    """Concepts cannot be called."""
+def test_expand_never_returns_a_concept() -> None:
+    """A concept is not a tool, so it cannot be called."""
     documents = [tool("a", requires="some-unknown-thing", related="topic", groups="g")]
 
     assert ["", ""] == [nodes(around(documents, "a", role)) for role in ("prerequisite", "related")]
 
 
-def test_node_without_a_document_is_a_neighbour() -> None:
+def test_expand_returns_nodes_without_a_document() -> None:
     plan = Document(id="p", title="p", edges=(Edge(subject="x", predicate="requires", object="y"),))
     index = compile_facts(extract_facts([plan], names={"x": "tool:x", "y": "tool:y"}))
 
@@ -203,11 +205,11 @@ def test_node_without_a_document_is_a_neighbour() -> None:
 
 
 @pytest.mark.parametrize(("seeds", "limit"), [("", 9), ("nobody", 9), ("pay", 0)])
-def test_no_seeds_or_a_limit_of_0_gives_no_neighbours(seeds: str, limit: int) -> None:
+def test_expand_without_seeds_or_with_limit_0_returns_no_neighbours(seeds: str, limit: int) -> None:
     assert () == around(CHAIN, seeds, "prerequisite", limit=limit).neighbours
 
 
-def test_neighbour_of_two_seeds_has_its_best_score() -> None:
+def test_neighbour_of_two_seeds_has_the_better_of_both_scores() -> None:
     documents = [
         tool("a", produces="x"),
         tool("b", next_steps="c"),
@@ -220,8 +222,8 @@ def test_neighbour_of_two_seeds_has_its_best_score() -> None:
     assert [("c", 0.8), ("d", 0.533)] == [(n.node, round(n.score, 3)) for n in expansion.neighbours]
 
 
-def test_derived_edge_names_its_rule() -> None:
-    """A host that wants to forbid the edge must know the rule."""
+def test_path_with_a_derived_edge_names_the_rule_of_the_edge() -> None:
+    """To stop such edges, the host must know the rule that derives them."""
     guess = Fact(
         subject="a",
         predicate="nextStep",

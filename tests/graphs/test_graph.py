@@ -19,12 +19,12 @@ INDEX = compile_facts(extract_facts(DOCUMENTS))
 BILLING = "urn:tool-gateway:concept:billing"
 
 
-def test_documents_are_sorted_by_label() -> None:
-    """Equal scores are ordered by row."""
+def test_graph_sorts_its_documents_by_label() -> None:
+    """Documents with equal scores are found in this order."""
     assert ["urn:t:2", "urn:t:1"] == INDEX.documents
 
 
-def test_renamed_network_has_plain_data_with_provenance() -> None:
+def test_renamed_returns_a_network_with_plain_values_and_provenance() -> None:
     network = INDEX.renamed({"urn:t:1": "one"})
     kinds = {node: data["kind"] for node, data in network.nodes(data=True)}
 
@@ -43,7 +43,7 @@ def test_renamed_network_has_plain_data_with_provenance() -> None:
 
 
 def test_network_contains_only_nodes_with_an_edge() -> None:
-    """A document without an edge can still be found."""
+    """A document without an edge is found through the text index."""
     index = compile_facts(extract_facts([*DOCUMENTS, Document(id="urn:t:3", title="alone")]))
 
     assert {"urn:t:1", "urn:t:2", "urn:t:9", BILLING} == {*index.network}
@@ -52,17 +52,17 @@ def test_network_contains_only_nodes_with_an_edge() -> None:
     assert [] == index.edges_from("urn:t:3")
 
 
-def test_label_is_the_name_or_the_id() -> None:
+def test_label_returns_the_name_of_a_node_or_else_its_id() -> None:
     assert ["send_invoice", "billing", "urn:t:9", "no"] == [
         INDEX.label(node) for node in ("urn:t:1", BILLING, "urn:t:9", "no")
     ]
 
 
-def test_only_labels_without_a_document_are_concepts() -> None:
+def test_is_concept_is_true_only_for_labels_without_a_document() -> None:
     assert [False, True, False] == [INDEX.is_concept(n) for n in ("urn:t:1", BILLING, "urn:t:9")]
 
 
-def test_edges_are_returned_from_both_ends_by_role() -> None:
+def test_edges_from_and_edges_to_return_the_edges_of_a_role() -> None:
     (out,) = INDEX.edges_from("urn:t:1", "prerequisite")
     (back,) = INDEX.edges_to("urn:t:9", "prerequisite")
 
@@ -71,7 +71,7 @@ def test_edges_are_returned_from_both_ends_by_role() -> None:
     assert ["urn:t:1", "urn:t:2"] == [edge.subject for edge in INDEX.members(BILLING, "member")]
 
 
-def test_concept_with_too_many_members_returns_none() -> None:
+def test_members_returns_nothing_for_a_concept_with_too_many_members() -> None:
     group = (Link(target="all"),)
     crowd = [Document(id=f"t{n}", title="t", groups=group) for n in range(MAX_GROUP_SIZE + 1)]
 
@@ -81,7 +81,7 @@ def test_concept_with_too_many_members_returns_none() -> None:
     assert len(crowd) == len(index.edges_to("urn:tool-gateway:concept:all", "member"))
 
 
-def test_empty_graph_has_no_nodes_and_edges() -> None:
+def test_empty_graph_has_no_nodes_or_edges() -> None:
     empty = compile_facts([])
 
     assert (0, [], ()) == (len(empty.network), empty.documents, empty.facts)

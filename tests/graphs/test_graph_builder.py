@@ -20,7 +20,7 @@ WORDS = ("invoice", "weather", "create", "send", "sea")
 
 
 def assert_same_answers(fresh: GraphIndex, rebuilt: GraphIndex) -> None:
-    """Assert that both graphs give the same answers."""
+    """Assert that both graphs have equal nodes, edges and search results."""
     assert nx.utils.graphs_equal(fresh.network, rebuilt.network)
     assert fresh.documents == rebuilt.documents
     for word in WORDS:
@@ -33,8 +33,8 @@ def assert_same_answers(fresh: GraphIndex, rebuilt: GraphIndex) -> None:
         )
 
 
-def test_rebuild_equals_a_new_build() -> None:
-    """Graphs of earlier builds do not change."""
+def test_second_build_equals_the_build_of_a_new_builder() -> None:
+    """The graph of the first build does not change."""
     builder = GraphBuilder()
     before = builder.build(DOCUMENTS)
     edges = before.network.number_of_edges()
@@ -49,8 +49,8 @@ def test_rebuild_equals_a_new_build() -> None:
     assert edges == before.network.number_of_edges() > after.network.number_of_edges()
 
 
-def test_rebuild_reads_only_affected_documents() -> None:
-    """A document is also affected if one of its labels refers to another node."""
+def test_second_build_reads_only_affected_documents() -> None:
+    """A document is affected if it changed, or if one of its labels refers to another node."""
     builder = GraphBuilder()
     documents = [
         Document(id=f"urn:t:{n}", title=f"tool {n}", requires=(Link(target=f"Tool {n + 1}"),))
@@ -103,9 +103,9 @@ def derived_edge(subject: int, target: int) -> Fact:
     )
 
 
-def test_any_sequence_of_changes_gives_the_same_graph() -> None:
-    """Documents and rules are added, changed and removed; statements are shared, forbidden and
-    stated again.
+def test_builds_after_any_changes_equal_the_build_of_a_new_builder() -> None:
+    """Hypothesis adds, changes and removes documents and rules, and shares, forbids and repeats
+    statements.
     """
     draw = random.Random(7)
     builder = GraphBuilder()
@@ -131,7 +131,7 @@ def test_any_sequence_of_changes_gives_the_same_graph() -> None:
         assert_same_answers(fresh, rebuilt)
 
 
-def test_network_is_rebuilt_only_if_an_edge_changed() -> None:
+def test_build_makes_a_new_network_only_if_an_edge_changed() -> None:
     builder = GraphBuilder()
     before = builder.build(DOCUMENTS)
 
@@ -142,7 +142,7 @@ def test_network_is_rebuilt_only_if_an_edge_changed() -> None:
     assert edge.network is not before.network
 
 
-def test_shared_node_stays_until_its_last_document_is_removed() -> None:
+def test_node_of_two_documents_stays_until_both_are_removed() -> None:
     builder = GraphBuilder()
     group = (Link(target="billing"),)
     first, second = (

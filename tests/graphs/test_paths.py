@@ -10,7 +10,7 @@ def edge(start: str, end: str, predicate: str, weight: float = 1.0) -> Fact:
     )
 
 
-def test_shortest_paths_are_cheapest_first_in_any_direction() -> None:
+def test_shortest_paths_returns_cheapest_paths_along_edges_of_any_direction() -> None:
     edges = [
         edge("b", "a", "x", 3), edge("a", "b", "y", 1), edge("b", "c", "x", 1),
         edge("c", "a", "z", 5), edge("e", "f", "x"),
@@ -25,7 +25,7 @@ def test_shortest_paths_are_cheapest_first_in_any_direction() -> None:
     assert [] == paths_to("f") == paths_to("a") == paths_to("unknown")
 
 
-def test_topological_groups_order_needs_first_and_group_cycles() -> None:
+def test_topological_groups_returns_needed_nodes_first_and_cycles_as_groups() -> None:
     needs = [("d", "c"), ("c", "b"), ("b", "c"), ("d", "a"), ("e", "e")]
 
     order = topological_groups(needs)

@@ -25,7 +25,7 @@ INDEX = compile_facts(
 )
 
 
-def test_hybrid_search_returns_each_node_once_with_its_line() -> None:
+def test_find_in_hybrid_mode_returns_each_node_once_with_its_line() -> None:
     nodes = find(INDEX, "billing", mode="hybrid", limit=5)
 
     assert ["billing"] == [item.label.casefold() for item in nodes]
@@ -34,7 +34,7 @@ def test_hybrid_search_returns_each_node_once_with_its_line() -> None:
     assert node.line > 0
 
 
-def test_schema_search_returns_evidence() -> None:
+def test_find_in_schema_mode_returns_matching_statements_as_evidence() -> None:
     topic, *_ = [
         node for node in find(INDEX, "invoices", mode="schema", limit=5) if node.label == "Billing"
     ]
@@ -48,7 +48,7 @@ def test_schema_search_returns_evidence() -> None:
 
 
 def test_found_node_has_the_line_of_its_declared_name() -> None:
-    """A derived name has no line."""
+    """A name derived by a rule has no line."""
     stated = extract_facts([parse(NOTES, path="billing.md")])
     derived = [replace(fact, path="", line=0, declared=False) for fact in stated]
 
@@ -57,7 +57,7 @@ def test_found_node_has_the_line_of_its_declared_name() -> None:
         assert "billing.md" == node.path
 
 
-def test_limit_and_filter_apply_in_every_mode() -> None:
+def test_find_applies_its_limit_and_filter_in_every_mode() -> None:
     for mode in ("words", "schema", "hybrid"):
         assert 1 == len(find(INDEX, "invoice", mode=mode, limit=1))
         assert () == find(INDEX, "invoice", mode=mode, limit=5, allowed=lambda _: False)
@@ -65,8 +65,8 @@ def test_limit_and_filter_apply_in_every_mode() -> None:
         assert () == find(INDEX, "invoice", mode=mode, limit=0)
 
 
-def test_search_ignores_nodes_outside_the_excerpt() -> None:
-    """The word index still contains their texts, so the filter must apply to results."""
+def test_find_ignores_nodes_outside_the_excerpt_of_a_caller() -> None:
+    """The text index still contains the texts of these nodes."""
     kinds = {node: kind for node, kind in INDEX.kinds.items() if node != "urn:t:2"}
 
     for mode in ("words", "schema", "hybrid"):
@@ -106,31 +106,31 @@ def names(*matches: object) -> list[str]:
         ("прогнозы", "погода"),
     ],
 )
-def test_best_document_is_first(text: str, best: str) -> None:
+def test_search_text_returns_the_best_document_first(text: str, best: str) -> None:
     assert [best] == names(*search_text(TOOLS, text, limit=1))
 
 
-def test_match_has_its_words_and_coverage() -> None:
+def test_text_match_has_its_matched_words_and_coverage() -> None:
     (match,) = search_text(TOOLS, "send unicorns", limit=5)
 
     assert ("send",) == match.words
     assert 0 < match.coverage < 1 < match.score
 
 
-def test_group_name_finds_its_members() -> None:
-    """Members rank below documents that contain the words themselves."""
+def test_search_text_finds_the_members_of_a_group_by_its_name() -> None:
+    """Members rank below documents that contain the words of the query themselves."""
     matches = search_text(TOOLS, "development", limit=5)
 
     assert ["create_issue", "list_issues"] == names(*matches)
     assert {("development",)} == {match.words for match in matches}
 
 
-def test_equal_scores_are_ordered_by_label_and_id() -> None:
+def test_search_text_orders_equal_scores_by_label_and_id() -> None:
     assert ["a", "b"] == names(*search_text(TOOLS, "same", limit=2))
     assert ["a"] == names(*search_text(TOOLS, "same", limit=1))
 
 
-def test_filter_applies_before_the_limit_and_is_called_rarely() -> None:
+def test_search_text_filters_before_the_limit_with_few_calls_of_the_filter() -> None:
     """The host's filter may be slow."""
     checked: list[str] = []
 
@@ -146,9 +146,9 @@ def test_filter_applies_before_the_limit_and_is_called_rarely() -> None:
 
 
 @pytest.mark.parametrize(("text", "limit"), [("", 5), ("→", 5), ("issues", 0), ("qqqqqq", 5)])
-def test_empty_and_unknown_queries_find_nothing(text: str, limit: int) -> None:
+def test_search_text_finds_nothing_for_empty_and_unknown_queries(text: str, limit: int) -> None:
     assert () == search_text(TOOLS, text, limit=limit)
 
 
-def test_empty_graph_finds_nothing() -> None:
+def test_search_text_finds_nothing_in_an_empty_graph() -> None:
     assert () == search_text(compile_facts([]), "issues", limit=5)

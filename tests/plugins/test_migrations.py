@@ -62,7 +62,7 @@ def test_file_of_any_version_is_upgraded_to_the_current_tables(name: str, tmp_pa
 
 
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=lambda item: item.what)
-def test_steps_accept_existing_tables(schema: Schema) -> None:
+def test_upgrade_steps_accept_existing_tables(schema: Schema) -> None:
     """Files from before the introduction of steps have tables without a version."""
     with contextlib.closing(sqlite3.connect(":memory:")) as connection:
         for statement in (item for step in (*schema.steps, *schema.steps) for item in step):

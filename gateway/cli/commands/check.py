@@ -83,15 +83,17 @@ def _parse_id(text: str) -> tuple[str, str]:
 
 
 def _original_server(manifest: Manifest, tool: str) -> str:
-    """Return the server of a tool; for a tool of a virtual server, the server of its original."""
+    """Return the name of the server that offers *tool*; for a tool of a virtual server, the server
+    of the original tool.
+    """
     server, _, name = tool.partition("/")
     virtual = manifest.virtual.get(server)
     return virtual.tools[name].server if virtual and name in virtual.tools else server
 
 
 def _start(manifest: Manifest, servers: Iterable[str]) -> Mapping[str, str]:
-    """Start and list the configured ones of *servers*; return their failures, "" if a server
-    works.
+    """Start the *servers* that are configured, and list their tools. Return the failure of each,
+    keyed by name; "" if the server works.
     """
     tests = [start_server(name, manifest) for name in set(servers) & manifest.servers.keys()]
     return {

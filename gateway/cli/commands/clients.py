@@ -51,13 +51,13 @@ moved."""
 
 @dataclass(slots=True, kw_only=True)
 class ServerImport:
-    """A running import of servers, with the changing text of the gateway's configuration."""
+    """Import of servers of another client, with the text of the gateway's configuration so far."""
 
     text: str
     where: str
     """Name of the configuration file, for messages."""
     replace: bool
-    """True to overwrite servers with the same name."""
+    """True to overwrite servers of the configuration that have the same name."""
     conversion: Conversion = field(default_factory=Conversion)
 
     def add(self, name: str, original: object) -> tuple[Outcome, str, Mapping[str, object]]:
@@ -124,8 +124,8 @@ def import_(
 
 
 def _files(client: Client, source: Path | None, folder: Path) -> list[tuple[Path, Path | None]]:
-    """Return (file, folder of its project) of each file to read; the folder of a user's own file is
-    None.
+    """Return the files of *client* to read, each with the folder of its project; None for the
+    user's own file.
     """
     if source is None:
         *own_files, of_project = client_files(client, folder)
@@ -244,17 +244,17 @@ class ClientFile:
 
     @property
     def document(self) -> object:
-        """The parsed file; empty if the file is blank."""
+        """Parsed content of the file; an empty object if the file is blank."""
         return parse(self.text, where=str(self.path)) if self.text.strip() else {}
 
     @property
     def present(self) -> object:
-        """The gateway's entry; None if it is missing."""
+        """Entry of the gateway in the file; None if it is missing."""
         return member(member(self.document, self.place[0]), self.place[1])
 
     @property
     def others(self) -> list[tuple[str, object]]:
-        """Names and entries of the other servers."""
+        """Names and entries of all servers in the file except the gateway."""
         table = as_object(member(self.document, self.place[0]))
         return [(name, entry) for name, entry in table.items() if not is_this_gateway(entry)]
 
@@ -265,7 +265,7 @@ class ClientFile:
         return {name: str(value) for name, value in env.items()}
 
     def without(self, names: Iterable[str]) -> str:
-        """Return the text without the servers called *names*."""
+        """Return the text of the file without the servers *names*."""
         text = self.text
         for name in names:
             text = without_member(text, (self.place[0], name), where=str(self.path))

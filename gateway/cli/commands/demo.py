@@ -57,7 +57,7 @@ _PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "excel": ("excel-mcp-server", "stdio"),
     "word": ("word_mcp_server",),
 }
-"""Commands of the servers, which the extra ``demo`` installs."""
+"""Command of each server of the demo, keyed by name. The extra ``demo`` installs them."""
 _OPTIONS = Options(upstream=UpstreamOptions(connect_timeout_s=120, first_listing_s=120))
 """Long timeouts: three Python programs start at once for the first time, on any machine."""
 _SCRIPTED = (
@@ -72,7 +72,7 @@ _INSTRUCTIONS = (
 _FOLDER = re.compile(r"the folder \"([^\"]+)\"")
 _FILE = re.compile(r"\b[\w-]+\.(?:xlsx|docx)\b")
 _ZONES = {"Tokio": "Asia/Tokyo"}
-"""Time zones, keyed by city."""
+"""Time zones that the scripted model knows, keyed by city."""
 _ZONE = re.compile(r"\b[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+\b")
 
 app = command_group()
@@ -85,7 +85,7 @@ class DemoRequest:
     title: str
     text: str
     expected_tool: str
-    """Id of the tool that must be called. The model does not see it."""
+    """Id of the tool that the model must call. The model does not see it."""
     expected_file: str = ""
     """Name of a file that must exist afterwards; empty if no file is expected."""
 
@@ -142,7 +142,9 @@ def demo(
 
 
 def _converse_all(stage: Stage, *, trace: bool) -> dict[str, Any]:
-    """Run the conversations; return their events, their cost and the catalog's recall."""
+    """Run all conversations; return their events, their cost in tokens, and the recall of searches
+    in the catalog.
+    """
     conversations = []
     for request in _REQUESTS:
         note(f"{request.title}: {request.text}")
@@ -251,7 +253,7 @@ class Stage:
     """Folder in which the servers create files; deleted after the demo."""
     report: IndexReport
     spans: InMemorySpanExporter
-    """Finished spans."""
+    """Finished telemetry spans of the conversations."""
     ring: SpanRing
     """The most recent spans, for the console."""
 
@@ -379,7 +381,7 @@ def _answers(request: ModelRequest) -> str:
 
 
 def _value(parameter: str, request: ModelRequest) -> str | None:
-    """Return the conversation's value for a parameter of this name; None if it has none."""
+    """Return a value from the conversation for *parameter*; None if there is none."""
     if "timezone" in parameter:
         zones = [zone for city, zone in _ZONES.items() if city in request.user_text]
         return next(iter([*_ZONE.findall(request.user_text), *zones]), None)

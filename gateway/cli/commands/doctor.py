@@ -47,7 +47,7 @@ _EXTRAS = {
     "psycopg": "a store in PostgreSQL",
     "pydantic_monty": "programs over tools",
 }
-"""Uses of optional packages, keyed by package."""
+"""Purpose of each optional package, keyed by package."""
 
 app = command_group()
 
@@ -105,7 +105,7 @@ def check_machine() -> Iterator[Check]:
 
 
 def _check_wrapper() -> Check:
-    """Report whether bubblewrap isolates the processes of programs."""
+    """Report whether bubblewrap isolates the processes that run programs of models."""
     from gateway.plugins.programs.monty import wrapper_in_use  # noqa: PLC0415  (an optional extra)
 
     if wrapper_in_use("auto"):

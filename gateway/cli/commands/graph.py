@@ -98,7 +98,9 @@ def _edges(graph: ToolGraph) -> list[Fact]:
 
 
 def _rule(edge: Fact) -> str:
-    """Return the `GraphOptions` field of the rule that derived *edge*; empty for declared edges."""
+    """Return the name of the `GraphOptions` field that enables the rule of *edge*; empty for a
+    declared edge.
+    """
     return "" if edge.declared else rule_of(edge.predicate, edge.origin)
 
 
@@ -142,8 +144,7 @@ def derive(
     """Write the edges derived by rules as Markdown-LD, for you to read, edit and commit.
 
     There is one document per rule and tool. Edges that you declare or forbid are omitted. The
-    output
-    of --json is a bundle that --graph reads.
+    output of --json is a bundle that --graph reads.
     """
     with open_session(config, documents=documents) as session:
         derived = _derived_documents(graph_of(session.gateway.snapshot()))
@@ -154,8 +155,7 @@ def _derived_documents(graph: ToolGraph) -> list[graphs.Document]:
     """Return derived edges as documents of the host, one per rule and tool.
 
     Their paths begin with the rule's name, so that an edge still shows its origin after it was
-    copied
-    into another document of the host.
+    copied into another document of the host.
     """
     links = defaultdict[tuple[str, str], defaultdict[str, list[graphs.Link]]](
         lambda: defaultdict(list)

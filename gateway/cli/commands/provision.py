@@ -185,7 +185,7 @@ def _plan_table(plan: Plan) -> RenderableType:
             "server": f"{entry.name} {entry.version}",
             "description": entry.description,
             "source": entry.source,
-            "name in the configuration": plan.server,
+            "name in mcp.json": plan.server,
             "address": plan.url,
             "folder": str(plan.folder or ""),
             "variables and headers": "\n".join(

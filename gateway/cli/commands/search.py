@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import asdict
 from functools import partial
 from itertools import chain, repeat
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Group, RenderableType
@@ -172,11 +172,12 @@ def explanation(
     )
 
 
-def _evidence(name: str, match: Match, ranks: Mapping[str, object]) -> RenderableType:
+def _evidence(name: str, match: Match, ranks: Mapping[str, Any]) -> RenderableType:
     values = {**to_jsonable(match), **to_jsonable(match.evidence)}
     del values["evidence"]
     values["why"] = " ".join(reasons(match))
-    values["rank"] = {key: place for key, place in ranks.items() if place}
+    values["rank"] = {key: rank for key, rank in ranks.items() if rank and key != "signals"}
+    values["signals"] = dict(ranks.get("signals") or ())
     return pairs({name: values.pop("name"), **values, "": "\n"})
 
 
@@ -255,13 +256,16 @@ def parse_object(text: str, name: str) -> JsonObject:
 def index(
     action: Annotated[
         Literal["build", "show"],
-        "build: list and embed the tools; show: print the stored vectors without starting servers.",
+        "build: list and embed the tools; show: print the place, size and number of the stored "
+        "vectors without starting servers.",
     ] = "build",
     *,
     rebuild: Annotated[bool, "Delete all stored vectors first."] = False,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """Build the index of the configured servers' tools, or show the stored vectors."""
+    """Build the index of the configured servers' tools, or print the place, size and number of the
+    stored vectors.
+    """
     if action == "show":
         if rebuild:
             raise typer.BadParameter("--rebuild works with build, not with show")

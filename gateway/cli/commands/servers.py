@@ -56,7 +56,8 @@ class ServerStatus:
     name: str
     kind: Literal["program", "address", "virtual", ""] = ""
     target: str = ""
-    """The program, the address without its path, or the number of aliases."""
+    """Program of the server, or its address without the path; for a virtual server, the number of
+    its aliases."""
     state: Literal["listed", "never listed", "unusable", "disabled"]
     tools: int | None = None
     """Number of tools in the last listing; None if the server was never listed."""
@@ -64,9 +65,11 @@ class ServerStatus:
     """Age of the last listing in seconds; None if the server was never listed."""
     pins: Literal["kept", "changed", "none"] = "none"
     changed: tuple[str, ...] = ()
-    """Items that differ from their approval. The server's own name means its command line."""
+    """Ids of items that differ from their approval. The name of the server means its command
+    line."""
     digests: Mapping[str, str] = field(default_factory=dict)
-    """SHA-256 of each tool's definition as sent by the server; an alias may be pinned to it."""
+    """SHA-256 of each tool's definition as the server sent it, keyed by tool. An alias may require
+    this digest."""
     detail: str = ""
 
 
@@ -176,7 +179,7 @@ def _auth_entry(
 
 
 def _typed(key: str, text: str) -> object:
-    """Return the typed text as the type that the file requires."""
+    """Return *text* as the type that the configuration requires for the OAuth setting *key*."""
     if key == "callback_port" and text.isdecimal():
         return int(text)
     return text == "true" if key == "per_user" else text

@@ -33,7 +33,7 @@ from gateway.sources.listing_store import ListingStore
 from gateway.storage.oauth_tokens import open_tokens, with_token_store
 
 _SIGN_IN_S = 600
-"""Timeout of a sign-in: a person may have to find a password."""
+"""Maximum time for a sign-in in seconds. A person may have to find a password first."""
 
 app = command_group()
 
@@ -67,7 +67,7 @@ def approve(
         similar = similar_of(manifest, records)
         approved = []
         for change in changes:
-            # A server's name means its command line and all of its tools.
+            # The name of a server selects its command line and all of its tools.
             if everything or not wanted_names.isdisjoint((change.label, change.server)):
                 with audited(own_options, store, "approve", change.label):
                     records.approve(change.owner, [change.item], seen=change.after)
@@ -114,7 +114,7 @@ def similar_of(manifest: Manifest, records: ListingStore) -> tuple[tuple[str, ..
 
 
 def _difference_texts(differences: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[str, str]]:
-    """Yield (label, changed lines marked - and +) of each difference."""
+    """Yield each difference as a pair of its label, and its changed lines marked with - and +."""
     for label, difference in differences.items():
         lines = difference_lines(difference)
         changed_lines = [line for line in lines if line[:1] in "+-" and line[2:].strip(" {}[],")]

@@ -85,7 +85,7 @@ def _adapter() -> TypeAdapter[Tuning]:
 
 
 def tuning_view(tuning: Tuning) -> RenderableType:
-    """Return what was learned and the changed figures."""
+    """Return tables of the tools with new examples and of the figures that changed."""
     changes = [
         {"figure": name, **to_jsonable(change)}
         for name, change in (tuning.comparison.changes.items() if tuning.comparison else ())

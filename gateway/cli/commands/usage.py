@@ -28,7 +28,9 @@ _NO_CALLS = (
     'no calls are recorded: turn recording on by "options": {"usage": true} in the configuration, '
     "or by UsageOptions(record=True) in a program"
 )
-_MAY_BE_CHANCE = "these orders may be chance, because some tasks do not predict the others yet"
+_MAY_BE_ACCIDENTAL = (
+    "the order of these calls may be accidental, because some tasks do not predict the others yet"
+)
 
 _Tenant = Annotated[
     str, "--tenant", "Include the calls of this tenant; by default only calls without a tenant."
@@ -41,7 +43,9 @@ app = command_group("usage")
 def show(
     tool: Annotated[str, "Id of a tool (server/name); by default all tools."] = "",
     *,
-    tenant: Annotated[str, "Only calls that this tenant learns from; by default all."] = "",
+    tenant: Annotated[
+        str, "Only calls of this tenant, and calls without a tenant; by default all."
+    ] = "",
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Show outcomes of calls, their effect on scores, and the order of calls."""
@@ -63,7 +67,7 @@ def show(
     data = {"tools": rows, "followed": transitions, "tasks": len(tasks), "believed": is_trusted}
     if not rows:
         return Output(data, _NO_CALLS, found=False)
-    notes = () if is_trusted or not transitions else (_MAY_BE_CHANCE,)
+    notes = () if is_trusted or not transitions else (_MAY_BE_ACCIDENTAL,)
     return Output(data, document(_renamed(data)), notes=notes)
 
 
@@ -86,7 +90,7 @@ def export(
         note("no tool was called after another one often enough to be exported")
         return document_output((), None, force=force, more={"followed": ()})
     if not is_predictive(tasks):
-        note(_MAY_BE_CHANCE)
+        note(_MAY_BE_ACCIDENTAL)
     edges = tuple(
         graphs.Edge(subject=item.before, predicate="nextStep", object=item.after)
         for item in transitions

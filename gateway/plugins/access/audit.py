@@ -51,19 +51,19 @@ class AuditRow:
     at: float = 0.0
     """Time in seconds since the epoch."""
     replica: str = ""
-    """Id of the process: host name, process id and a random part."""
+    """Id of the process that wrote the row: host name, process id and a random part."""
     action: str
     """Kind of action: ``call``, ``read``, ``prompt``, or a change such as ``catalog.put``."""
     decision: AuditDecision
     user: str = ""
     tenant: str = ""
     token: str = ""
-    """Name of the access token, or its issuer."""
+    """Name of the caller's access token, or the issuer of the token."""
     entity: str = ""
-    """Id of the tool, resource or other entity concerned."""
+    """Id of the tool, resource or other entity that was used or changed."""
     server: str = ""
     rule: str = ""
-    """Name of the policy that decided. Empty if no policy matched."""
+    """Name of the policy that decided about the call. Empty if no policy matched."""
     call: str = ""
     """Random id shared by all rows of one call or change."""
     arguments: str = ""
@@ -81,21 +81,21 @@ class AuditLog(Protocol):
     def page(
         self, since: float, after: int, limit: int, tenant: str = ""
     ) -> Sequence[tuple[int, AuditRow]]:
-        """Return pairs of row id and row, in order of id.
+        """Return pairs of row id and row, sorted by id.
 
         Args:
-            since: Earliest time, in seconds since the epoch.
+            since: Earliest time of a row, in seconds since the epoch.
             after: Only rows with a higher id are returned.
             limit: Maximum number of rows.
             tenant: Only rows of this tenant are returned. Empty means all tenants.
         """
 
     def forget(self, before: float) -> int:
-        """Delete the rows older than *before* and return their number."""
+        """Delete the rows older than *before*, in seconds since the epoch. Return their number."""
 
 
 def read_all(log: AuditLog, since: float = 0.0) -> Iterator[tuple[int, AuditRow]]:
-    """Yield the id and the row of all rows of *log* not older than *since*."""
+    """Yield the id and the content of each row of *log* that is not older than *since*."""
     after = 0
     while page := log.page(since, after, _PAGE):
         yield from page
@@ -127,22 +127,24 @@ class Auditor:
         self._lock = threading.Lock()
         self._minute = 0.0
         self._refusals: dict[AuditRow, int] = {}
-        """Number of repetitions in the current minute, keyed by refusal. `AuditRow.at` is the
-        minute."""
+        """Number of repetitions of each refusal in the current minute. A key is a refusal whose
+        time `at` is the start of the minute."""
 
     @cached_property
     def _key(self) -> bytes:
         return self.key()
 
     def digest(self, arguments: JsonObject) -> str:
-        """Return the keyed digest of *arguments*. Empty without arguments or without a log."""
+        """Return the keyed digest of *arguments*. The digest is empty if *arguments* is empty or
+        the audit log is off.
+        """
         if not arguments or self.log is None:
             return ""
         text = json.dumps(arguments, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
         return hmac.new(self._key, text, "sha256").hexdigest()[:_DIGEST_CHARS]
 
     def close(self) -> None:
-        """Write the counts of repeated refusals. Failures are ignored."""
+        """Write the counts of repeated refusals. Write failures are ignored."""
         if log := self.log:
             attempt_call(lambda: self._write_counts(log, math.inf))
 
@@ -193,11 +195,12 @@ class Auditor:
         """Write an audit row.
 
         Args:
-            row: The row. Its time and replica are filled in.
-            first: True if the action has not happened yet and can still be refused.
+            row: The row. Its time and replica are filled in here.
+            first: True if the action has not happened yet, so that a write failure can still refuse
+                it.
 
         Returns:
-            A diagnostic if the row could not be written and the action goes on.
+            A diagnostic if the row could not be written and the action is allowed anyway, else ().
 
         Raises:
             StoreError: If the row cannot be written and `AuditOptions.on_failure` is ``refuse``.
@@ -214,12 +217,13 @@ class Auditor:
         return (Diagnostic(stage="store", code="audit_unavailable", detail=outcome.reason),)
 
     async def note(self, row: AuditRow, *, first: bool = True) -> tuple[Diagnostic, ...]:
-        """Write an audit row in a thread. Otherwise like `note_now`."""
+        """Write an audit row in a thread. Arguments and result are those of `note_now`."""
         return await in_thread(self.note_now, row, first=first) if self.log is not None else ()
 
     @asynccontextmanager
     async def change(self, action: str, *entities: str, detail: str = "") -> AsyncIterator[None]:
-        """Write one row before the block changes *entities*, and one row with its outcome.
+        """Write a row before the block changes *entities*, and a row with the outcome after the
+        block.
 
         Raises:
             StoreError: If the first row cannot be written and `AuditOptions.on_failure` is
@@ -236,7 +240,7 @@ class Auditor:
 
     @contextmanager
     def changing(self, action: str, *entities: str, detail: str = "") -> Iterator[None]:
-        """Write the same rows as `change`, for synchronous code."""
+        """Write the same two rows as `change`, but in synchronous code."""
         row = _change_row(action, entities, detail)
         self.note_now(row)
         try:
@@ -248,7 +252,7 @@ class Auditor:
 
 
 def new_row(action: str, caller: Caller, **more: str) -> AuditRow:
-    """Return an ``allowed`` row for an action of *caller*."""
+    """Return a row for an allowed action of *caller*."""
     return AuditRow(
         action=action,
         decision="allowed",
@@ -267,8 +271,11 @@ def _change_row(action: str, entities: Sequence[str], detail: str) -> AuditRow:
 
 
 def outcome_row(row: AuditRow, error: BaseException | None = None) -> AuditRow:
-    """Return the row with the outcome of the action of *row*. *error* is the reason of a
-    failure.
+    """Return the second row of an action, which has the outcome.
+
+    Args:
+        row: First row of the action.
+        error: Error that ended the action. None means success.
     """
     return replace(
         row, decision="failed" if error else "ok", detail=type(error).__name__ if error else ""

@@ -20,14 +20,14 @@ from gateway.types import Diagnostic, InvokeResult
 from gateway.types.caller import acting_for
 
 _BLOCKS = {"read": "contents", "prompt": "messages"}
-"""Field of the server's answer that contains the content blocks, keyed by action."""
+"""Field of the server's answer that contains the content blocks, keyed by kind of request."""
 
 
 @dataclass(eq=False, repr=False)
 class AccessGate(CallHook):
     """Call hook that applies the policies, limits and audit log of one gateway.
 
-    The gateway takes its `Visibility` from this plugin.
+    The gateway also takes its `Visibility` from the plugin ``access``.
     """
 
     auditor: Auditor
@@ -73,7 +73,7 @@ class AccessGate(CallHook):
         await self.auditor.note(replace(self._row(call), decision=decision, detail=detail))
 
     def change(self, action: str, *entities: str, detail: str = "") -> Change:
-        """Return a context that audits a change of *entities*."""
+        """Return a context manager that writes audit rows for a change of *entities*."""
         return self.auditor.change(action, *entities, detail=detail)
 
     def close(self) -> None:
@@ -115,7 +115,9 @@ class AccessGate(CallHook):
 
 
 def _redactor(call: Call) -> Redactor:
-    """Return the redactor for the arguments and the result of *call*."""
+    """Return the redactor for the arguments and the result of *call*, by the policies that match
+    it.
+    """
     rules = cast("Policies", call.visibility).matching_rules("redact", call.entity, call.caller)
     return Redactor([rule for _, rule in rules])
 

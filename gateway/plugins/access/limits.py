@@ -1,7 +1,7 @@
 """Limits on the number and cost of calls within a sliding period.
 
-A period has 60 steps. The amounts within any one period never exceed the limit. A refused call is
-not counted.
+A period is divided into 60 steps. The sum of the amounts counted within one period never exceeds
+the limit. A refused call is not counted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gateway.types import Diagnostic, Entity
 STEPS = 60
 PERIODS_S: Mapping[str, float] = {"minute": 60.0, "hour": 3600.0, "day": 24 * 3600.0}
 _TOLERANCE = 1e-9
-"""Tolerance for rounding errors in sums of costs."""
+"""Excess over a limit that is ignored, because sums of costs have rounding errors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,19 +36,21 @@ class Charge:
     """Key of the counter: rule, unit (calls or cost), period and subject, such as a user."""
     amount: float
     limit: float
-    """Maximum sum of the amounts in one period."""
+    """Maximum sum of the amounts that the counter may reach in one period."""
     period_s: float
     rule: str
 
     def step(self, now: float) -> int:
-        """Return the number of the step that contains *now*."""
+        """Return the number of the step of the period that contains *now*, in seconds since the
+        epoch.
+        """
         return math.floor(now * STEPS / self.period_s)
 
     def retry_after_s(self, spent: Mapping[int, float], now: float) -> float:
-        """Return the seconds until this charge is within its limit. 0 if it is now.
+        """Return the number of seconds until this charge fits its limit; 0 if it fits now.
 
         Args:
-            spent: Amounts counted so far, keyed by step.
+            spent: Amounts that the counter already contains, keyed by step.
             now: Seconds since the epoch.
         """
         current = self.step(now)
@@ -67,10 +69,11 @@ class Counters(Protocol):
     """Counters of calls and costs, shared by all processes on one store."""
 
     def charge(self, charges: Sequence[Charge], now: float) -> tuple[float, str]:
-        """Count all of *charges*, or none of them if one exceeds its limit.
+        """Count all of *charges*, or none of them if one would exceed its limit.
 
         Returns:
-            Seconds to wait and the exceeded rule; ``(0, "")`` if all charges were counted.
+            Seconds to wait and the name of the exceeded rule; ``(0, "")`` if all charges were
+            counted.
 
         Raises:
             StoreError: If the counters cannot be read or written.
@@ -85,7 +88,7 @@ class MemoryCounters:
         self._spent: defaultdict[str, dict[int, float]] = defaultdict(dict)
 
     def charge(self, charges: Sequence[Charge], now: float) -> tuple[float, str]:
-        """Count all of *charges*, or none of them if one exceeds its limit."""
+        """Count all of *charges*, or none of them if one would exceed its limit."""
         with self._lock:
             wait, rule = first_refusal(charges, self._spent, now)
             for charge in charges if not rule else ():
@@ -99,14 +102,14 @@ class MemoryCounters:
 def first_refusal(
     charges: Sequence[Charge], spent: Mapping[str, Mapping[int, float]], now: float
 ) -> tuple[float, str]:
-    """Return the longest wait in seconds and its rule, or ``(0, "")`` if all charges fit.
+    """Return the longest wait in seconds and the name of its rule; ``(0, "")`` if all charges fit.
 
     Args:
         charges: Charges of one call.
-        spent: Amounts counted so far, keyed by counter and step.
+        spent: Amounts that the counters already contain, keyed by counter and step.
         now: Seconds since the epoch.
     """
-    # Several rules with one name share a counter, so their amounts are added up.
+    # Rules with the same name share a counter, so their amounts are added up.
     amounts: defaultdict[str, float] = defaultdict(float)
     for charge in charges:
         amounts[charge.key] += charge.amount
@@ -120,10 +123,10 @@ def first_refusal(
 def charges_of(
     rules: Sequence[tuple[str, AccessPolicy]], entity: Entity, party: Party
 ) -> Iterator[Charge]:
-    """Yield the charges of one call of *entity* by *party* under *rules*."""
+    """Yield the charges of one call of *entity* by *party*, as *rules* require."""
     # Users with the same name in different tenants have separate counters.
     common = {"user": (party.tenant, party.user), "tenant": party.tenant}
-    # An alias also counts for its original, so that aliases do not raise the limit.
+    # A call of an alias also counts as a call of its original, so aliases do not raise the limit.
     ids = (entity.id, *entity.originals[-1:])
     servers = (entity.server, *map(server_of, ids[1:]))
     parts = [
@@ -146,7 +149,7 @@ def charges_of(
 
 @dataclass(eq=False, repr=False)
 class Limiter:
-    """Counter of calls that falls back to the memory of this process if the store fails.
+    """Counter of calls that counts in the memory of this process if the store fails.
 
     Args:
         shared: Counters in the store, or None if the store does not support them.
@@ -158,13 +161,13 @@ class Limiter:
     _local: MemoryCounters = field(default_factory=MemoryCounters, init=False)
 
     async def charge(self, charges: Sequence[Charge]) -> tuple[Diagnostic, ...]:
-        """Count a call.
+        """Count one call.
 
         Returns:
-            A diagnostic if the store failed and only this process counted the call.
+            A diagnostic if the store failed and only this process counted the call, else ().
 
         Raises:
-            LimitExceededError: If a limit is exceeded. The call is not counted.
+            LimitExceededError: If a limit would be exceeded. The call is not counted.
         """
         if not charges:
             return ()

@@ -1,7 +1,7 @@
-"""Access policies: decisions, redactions and limits by entity and caller. Pure.
+"""Access policies: decisions, redactions and limits by entity and caller. Pure functions.
 
-The first matching rule with the action ``allow``, ``deny`` or ``ask`` decides. Without one, the
-entity is allowed. All matching ``redact`` and ``limit`` rules apply as well.
+The first matching rule with the action ``allow``, ``deny`` or ``ask`` decides. If no such rule
+matches, the entity is allowed. All matching ``redact`` and ``limit`` rules apply as well.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _DECIDING = frozenset({"allow", "deny", "ask"})
 
 
 def _pattern(patterns: Sequence[str]) -> Callable[[str], object]:
-    """Return a function that matches texts against *patterns*. Without patterns, every text
-    matches.
+    """Return a function that matches a text against *patterns*. Its result is true if one of them
+    matches, or if *patterns* is empty.
     """
     return re.compile("|".join(map(translate, patterns))).match if patterns else lambda _text: True
 
@@ -42,7 +42,9 @@ class _Rule:
         self._scopes = frozenset(policy.scopes)
 
     def covers(self, entity: Entity) -> bool:
-        """Return whether *entity*, or an original that it is an alias of, matches."""
+        """Return whether the policy applies to *entity*, or to an original that *entity* is an
+        alias of.
+        """
         policy, ids = self.policy, (entity.id, *entity.originals)
         servers = (entity.server, *map(server_of, entity.originals))
         return (
@@ -54,7 +56,7 @@ class _Rule:
         )
 
     def concerns(self, party: Party) -> bool:
-        """Return whether *party* matches."""
+        """Return whether the policy applies to *party*, by user, tenant and scopes."""
         scopes = self._scopes
         return bool(
             self._users(party.user)
@@ -64,7 +66,7 @@ class _Rule:
 
 
 def server_of(key: str) -> str:
-    """Return the server of the entity with the id *key*."""
+    """Return the name of the server in the entity id *key*."""
     return key.partition("/")[0].rpartition(":")[2]
 
 
@@ -82,15 +84,16 @@ _HINTS: Mapping[str, Callable[[Entity], bool]] = {
 
 @dataclass(frozen=True, eq=False)
 class Policies(Visibility):
-    """All policies at one moment, in order: the `Visibility` of the plugin.
+    """All policies of a gateway at one moment, in order, as a `Visibility`.
 
-    An audience is the ascending positions of the deciding rules that match a caller. All entities
-    of one class match the same deciding rules.
+    A deciding rule is a policy with the action ``allow``, ``deny`` or ``ask``. An audience is a
+    tuple of positions: the deciding rules that match a caller, in order. Entities that match the
+    same deciding rules are in one class.
     """
 
     policies: tuple[AccessPolicy, ...] = ()
     _rules_of: dict[str, tuple[Entity, Audience]] = field(default_factory=dict, repr=False)
-    """Each entity and its matching rules when last classified, keyed by id."""
+    """Each entity and the positions of its matching deciding rules, keyed by entity id."""
     _classes: dict[Audience, int] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -103,8 +106,8 @@ class Policies(Visibility):
 
     @cached_property
     def hiding(self) -> tuple[AccessPolicy, ...]:
-        """All policies if one of them denies something, else (). An index must not name hidden
-        entities.
+        """All policies if at least one denies something, else (). Indexes must not name entities
+        that are hidden from a caller.
         """
         return self.policies if any(policy.action == "deny" for policy in self.policies) else ()
 
@@ -120,18 +123,21 @@ class Policies(Visibility):
         )
 
     def shared(self, filters: Filters) -> Filters:
-        """Return *filters* without the fields user and tenant that no deciding rule depends on."""
+        """Return *filters* without the user and tenant, unless a deciding rule depends on them.
+
+        Callers with equal filters share cached results.
+        """
         deciding_policies = [rule.policy for rule in self._deciding] if self.hiding else []
         user = filters.user if any(policy.users for policy in deciding_policies) else ""
         tenant = filters.tenant if any(policy.tenants for policy in deciding_policies) else ""
         return replace(filters, user=user, tenant=tenant)
 
     def classify(self, entities: Sequence[Entity]) -> Classes:
-        """Return the class of each entity. Unchanged entities are looked up instead of matched
-        again.
+        """Return the class of each entity. The rules are matched again only for changed
+        entities.
         """
         if len(self._rules_of) > 2 * len(entities):
-            # Most entries belong to removed entities.
+            # Most of the stored entities have been removed from the catalog.
             self._rules_of.clear()
         numbers = np.empty(len(entities), dtype=np.intp)
         for place, entity in enumerate(entities):
@@ -151,7 +157,15 @@ class Policies(Visibility):
         return rules
 
     def open(self, classes: Classes, audience: Audience) -> NDArray[np.bool_]:
-        """Return a mask of the entities that *audience* may see, shape (n,)."""
+        """Return a mask of the entities that *audience* may see.
+
+        Args:
+            classes: Class of each entity, as `classify` returns it, shape (n,).
+            audience: Result of `audience`.
+
+        Returns:
+            Boolean mask, shape (n,).
+        """
         concerned = frozenset(audience)
         is_open = [
             next(
@@ -168,12 +182,14 @@ class Policies(Visibility):
         return np.array(is_open, dtype=np.bool_)[classes]
 
     def may_deny(self, entity: Entity) -> bool:
-        """Return whether any deciding rule that matches *entity* denies it."""
+        """Return whether a deciding rule denies *entity* to at least some callers."""
         covering = self._matching_positions(entity) if self.hiding else ()
         return any(self._deciding[position].policy.action == "deny" for position in covering)
 
     def decide(self, entity: Entity, party: Party) -> Decision:
-        """Return the action of the first rule that matches both *entity* and *party*."""
+        """Return the action and name of the first deciding rule that matches both *entity* and
+        *party*.
+        """
         for rule in self._deciding:
             if rule.concerns(party) and rule.covers(entity):
                 action: Literal["allow", "deny", "ask"] = rule.policy.action  # type: ignore[assignment]
@@ -183,7 +199,7 @@ class Policies(Visibility):
     def matching_rules(
         self, action: Literal["redact", "limit"], entity: Entity, party: Party
     ) -> tuple[tuple[str, AccessPolicy], ...]:
-        """Return names and policies of all rules with *action* that match both *entity* and
+        """Return the name and policy of each rule with *action* that matches both *entity* and
         *party*.
         """
         return tuple(

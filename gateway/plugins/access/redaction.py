@@ -1,4 +1,4 @@
-"""Redaction of arguments and results by policies. Pure."""
+"""Redaction of arguments and results, as policies require. Pure functions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from gateway.types import Content, InvokeResult, JsonObject
 
 _Path = tuple[str, ...]
 _BINARY = frozenset({"blob", "data"})
-"""Fields with base64 data. Such data looks like a secret, so these fields are not scanned."""
+"""Fields that contain base64 data. They are not scanned, because base64 data looks like a
+secret."""
 
 
 class Redactor:
-    """Replaces values selected by policies with a placeholder.
+    """Replaces values with a placeholder: values at paths that policies name, and secrets.
 
     Args:
         rules: Policies with the action ``redact``.
@@ -30,15 +31,17 @@ class Redactor:
         self._secrets = any(rule.secrets for rule in rules)
 
     def __bool__(self) -> bool:
-        """Return whether any path or secret is redacted."""
+        """Return whether the policies redact anything: a path or secrets."""
         return bool(self._paths or self._secrets)
 
     def value(self, value: object) -> object:
-        """Return a redacted JSON value."""
+        """Return a redacted copy of the JSON value *value*."""
         return self._redact_value(value, self._paths, "")
 
     def text(self, text: str) -> str:
-        """Return a redacted text. JSON in the text is parsed and redacted by path."""
+        """Return *text* redacted. If *text* is a JSON object or list, values at paths are redacted
+        too.
+        """
         if text.lstrip()[:1] in {"{", "["}:
             duplicates: list[str] = []
             try:
@@ -52,11 +55,13 @@ class Redactor:
         return redact(text) if self._secrets else text
 
     def block(self, block: JsonObject) -> JsonObject:
-        """Return a redacted content block of a result or a resource."""
+        """Return a redacted copy of *block*, a content block of a result or a resource."""
         return {key: self._redact_part(key, value, block) for key, value in block.items()}
 
     def blocks(self, answer: JsonObject, name: str) -> JsonObject:
-        """Return *answer* with all content blocks in its list *name* redacted."""
+        """Return *answer* with redacted content blocks. The field *name* contains the list of
+        blocks.
+        """
         if not self:
             return answer
         return {**answer, name: [self.block(block) for block in as_objects(answer.get(name))]}
@@ -70,8 +75,8 @@ class Redactor:
             for content in result.content
         )
         structured = result.structured
-        # MCP servers wrap lists and texts in an object with the field "result"; policies omit that
-        # field.
+        # MCP servers wrap a list or text in an object with the field "result". Paths of policies
+        # omit that field.
         wrapped_paths = (
             [("result", *path) for path in self._paths] if _is_wrapped(structured) else []
         )
@@ -109,8 +114,8 @@ def _is_wrapped(value: object) -> bool:
 
 
 def _object(pairs: Sequence[tuple[str, Any]], duplicates: list[str]) -> dict[str, Any]:
-    """Return an object. Duplicate names are recorded in *duplicates*, since only the last value is
-    kept.
+    """Return a JSON object from its name and value *pairs*. A duplicate name is added to
+    *duplicates*, because the object contains only its last value.
     """
     members = dict(pairs)
     if len(members) < len(pairs):

@@ -81,8 +81,8 @@ class SqlAuditLog:
         self, since: float, after: int, limit: int, tenant: str = ""
     ) -> Sequence[tuple[int, AuditRow]]:
         """Return rows by time, id and tenant, as `AuditLog.page` requires."""
-        # Quotes in values are escaped, so only rows of the tenant contain this text. An empty text
-        # matches every row.
+        # Quotes in values are escaped, so only rows of the tenant contain this text. Without a
+        # tenant, the text is empty and every row matches.
         tenant_text = f'"tenant": {json.dumps(tenant)}' if tenant else ""
         query = """SELECT id, row FROM audit WHERE at >= ? AND id > ?
             AND strpos(row, ?) > 0 ORDER BY id LIMIT ?"""
@@ -90,7 +90,7 @@ class SqlAuditLog:
         return [(place, AuditRow(**json.loads(text))) for place, text in rows]
 
     def forget(self, before: float) -> int:
-        """Delete the rows older than *before* and return their number."""
+        """Delete the rows older than *before*, in seconds since the epoch. Return their number."""
         return self._database.write("DELETE FROM audit WHERE at < ?", (before,))
 
     def close(self) -> None:
@@ -109,10 +109,13 @@ class SqlCounters:
         self._database = database
 
     def charge(self, charges: Sequence[Charge], now: float) -> tuple[float, str]:
-        """Count all of *charges* in one transaction, or none of them if one exceeds its limit."""
+        """Count all of *charges* in one transaction, or none of them if one would exceed its
+        limit.
+        """
         spent: defaultdict[str, dict[int, float]] = defaultdict(dict)
         with self._database.transaction() as session:
-            # Waiting for the disk would delay each call. A loss of power may lose the last calls.
+            # Waiting for the disk would delay each call. A loss of power may lose the newest
+            # counts.
             session.skip_flush()
             session.hold(*(charge.key for charge in charges))
             for charge in charges:
@@ -140,11 +143,11 @@ class AccessStore(Store, Protocol):
 
     @property
     def audit_log(self) -> AuditLog:
-        """Audit log of decisions and changes."""
+        """Storage of audit rows."""
 
     @property
     def counters(self) -> Counters:
-        """Limit counters of all processes."""
+        """Limit counters that all processes share."""
 
 
 def audit_log_of(store: Store) -> AuditLog:
@@ -163,14 +166,17 @@ def audit_log_of(store: Store) -> AuditLog:
 
 
 def counters_of(store: Store) -> Counters | None:
-    """Return the limit counters of *store*, or None if it has neither counters nor tables."""
+    """Return the limit counters in *store*. None if *store* has neither counters nor tables for
+    them.
+    """
     if isinstance(store, AccessStore):
         return store.counters
     return SqlCounters(store.tables(LIMITS)) if isinstance(store, TableStore) else None
 
 
 def auditor_of(options: Options, store: Store, telemetry: Telemetry | None = None) -> Auditor:
-    """Return the audit writer of a gateway. It writes only if ``audit.record`` is on.
+    """Return the audit writer of a gateway. It writes rows only if the option ``audit.record`` is
+    on.
 
     Raises:
         ConfigError: If the audit log is on and *store* cannot store it.

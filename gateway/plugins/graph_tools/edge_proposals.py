@@ -40,19 +40,19 @@ _ID_PREFIX = "urn:tool-gateway:reviewed:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphEdit:
-    """Planned change of one document. Nothing is written until `write`."""
+    """Planned change of one graph document. The file is written only by `write`."""
 
     path: str
-    """Path relative to the folder of documents."""
+    """Path of the document, relative to the folder of documents."""
     file: Path
     before: str
-    """Old text. Empty if the file does not exist."""
+    """Text of the document before the change. Empty if the file does not exist."""
     after: str
-    """New text. Equal to the old one if the document already contains the decision."""
+    """Text after the change. Equal to `before` if the document already contains the decision."""
 
     @property
     def diff(self) -> str:
-        """Unified diff without context lines. Empty if the texts are equal.
+        """Unified diff from `before` to `after`, without context lines. Empty if both are equal.
 
         Context lines might name tools that the reader may not see.
         """
@@ -61,17 +61,19 @@ class GraphEdit:
 
     @property
     def revision(self) -> str:
-        """Digest of the old text."""
+        """Digest of `before`."""
         return digest(self.before)
 
     def write(self, *, revision: str | None = None) -> None:
         """Write the document atomically. Missing folders are created.
 
         Args:
-            revision: Digest of the old text whose diff was shown. None skips the comparison.
+            revision: `revision` of the edit whose diff a person saw. None skips the comparison.
 
         Raises:
-            ConfigError: If the document changed in the meantime or cannot be written.
+            ConfigError: If the document changed after the edit was planned or its diff was shown,
+                or
+                cannot be written.
         """
         if revision not in {None, self.revision}:
             raise ConfigError(f"{self.path!r} changed in the meantime: review the diff again")
@@ -110,32 +112,32 @@ def plan_edit(folder: Path, edge: graphs.Edge, verdict: Verdict, *, server: str)
 
 
 BATCH = 24
-"""Maximum number of tools in one request. Related tools are in one request and replies stay
+"""Maximum number of tools in one model request. Related tools are in one request, and replies stay
 short."""
 MAX_EDGES = 96
-"""Maximum number of edges read from one reply."""
+"""Maximum number of edges read from one reply of the model."""
 _MAX_CHARS = 32_000
 _HEADINGS = {"requires": "Prerequisites", "nextStep": "Next steps", "relatedTo": "Related tools"}
-"""Heading in the document for each requested predicate."""
+"""Document headings, keyed by predicate. The model is asked only for these predicates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Tools of one server for one request."""
+    """Tools of one server that are sent in one model request."""
 
     server: str
     tools: tuple[Entity, ...]
 
     @property
     def text(self) -> str:
-        """Text for the model, with one line for each tool."""
+        """Description of the tools for the model, one line for each tool."""
         return "\n".join(map(tool_line, self.tools))
 
 
 def batches(
     snapshot: Snapshot, servers: Sequence[str] = (), caller: Caller | None = None
 ) -> tuple[Batch, ...]:
-    """Return the batches of a run, grouped by server and sorted by tool id.
+    """Return the tools of each server, split into batches and sorted by tool id.
 
     Args:
         snapshot: Catalog.
@@ -172,18 +174,18 @@ async def propose(
     servers: Sequence[str] = (),
     caller: Caller | None = None,
 ) -> EdgeProposals:
-    """Ask a chat model which tools belong together.
+    """Ask a chat model for edges between the tools of each server.
 
     Args:
         snapshot: Catalog.
-        proposer: Chat model, such as `OpenAIProposer`. It is asked once for each batch of tools.
+        proposer: Chat model, such as `OpenAIProposer`. It gets one request for each batch of tools.
         telemetry: Records each request.
         servers: Servers to include. Empty means all.
         caller: Only tools that this caller may see are included. None means the host, which sees
             all.
 
     Returns:
-        Documents to read, edit and commit, and notices of dropped edges.
+        Documents for the host to read, edit and commit, and notices of dropped edges.
 
     Raises:
         InvalidRequestError: If a server is unknown or has no visible tools.
@@ -211,12 +213,12 @@ async def propose(
 
 
 def read(batch: Batch, answer: str, notices: list[str]) -> Iterator[graphs.Edge]:
-    """Yield the valid edges of a model's reply.
+    """Yield the valid edges in a model's reply.
 
     Args:
-        batch: Tools of the request. Both ends of an edge must be among them.
+        batch: Tools that the model was asked about. Both ends of an edge must be among them.
         answer: Reply of the model.
-        notices: Receives a notice for each dropped line.
+        notices: Receives a notice for each dropped line of the reply.
     """
     lines = (
         line for line in answer[:_MAX_CHARS].splitlines() if not line.lstrip().startswith("`" * 3)
@@ -227,7 +229,7 @@ def read(batch: Batch, answer: str, notices: list[str]) -> Iterator[graphs.Edge]
         notices.append(f"{batch.server}: the model's reply cannot be parsed")
         return
     notices += (f"{batch.server}: {clean(notice.detail, limit=160)}" for notice in parsed.notices)
-    # Ids come last, so that an id overrides an equal name.
+    # Ids come last, so that an id takes precedence over an equal name of another tool.
     keys = ("name", "exposed_name", "id")
     names = {getattr(tool, key).casefold(): tool.id for key in keys for tool in batch.tools}
     for edge in parsed.edges[:MAX_EDGES]:
@@ -247,9 +249,10 @@ def read(batch: Batch, answer: str, notices: list[str]) -> Iterator[graphs.Edge]
 
 
 def _document(server: str, edges: Sequence[graphs.Edge]) -> graphs.Document:
-    """Return a document with the edges as arrows, under one heading for each predicate.
+    """Return a document for *server* that declares *edges* as arrows, with a heading for each
+    predicate.
 
-    Edges whose ids do not fit into an arrow are stored in the front matter.
+    Edges whose ids cannot be written in an arrow are declared in the front matter.
     """
     arrows: defaultdict[str, list[str]] = defaultdict(list)
     for edge in edges:

@@ -1,4 +1,4 @@
-"""Views of the graph for people: neighbourhoods, paths and ordered prerequisites. Pure.
+"""Views of the graph for people: neighbourhoods, paths and ordered prerequisites. Pure functions.
 
 * Learned next steps and proposed edges are added to the compiled graph.
 * A caller sees only its own tools and the edges between them.
@@ -30,17 +30,21 @@ from graphs.graph import EDGE_PREDICATES, EdgeRole
 from graphs.parameters import MAX_GROUP_SIZE
 
 EdgeOrigin = Literal["declared", "derived", "learned", "proposed"]
-"""Origin of an edge: declared by a document of the host, derived by a rule, learned from calls, or
-proposed by a document of proposals."""
+"""Origin of an edge:
+
+* *declared*: by a document of the host
+* *derived*: by a rule of the gateway
+* *learned*: from calls
+* *proposed*: by a document of proposals, without effect on searches"""
 MAX_NODES = 60
-"""Maximum number of nodes in a neighbourhood. A drawing of more is unreadable."""
+"""Default maximum number of nodes in a neighbourhood. A drawing of more is unreadable."""
 MAX_PATH_EDGES = 6
 MAX_EXPLORED = 2000
-"""Maximum number of nodes explored from each end of a path, and of prerequisites of one tool."""
+"""Maximum number of nodes explored from each end of a path, and maximum number of prerequisites."""
 _OVERLAY: tuple[EdgeOrigin, ...] = ("learned", "proposed")
-"""Origins of edges outside the compiled graph."""
+"""Origins of edges that are not part of the compiled graph."""
 _DOCUMENT_RULES = {"memberOf": "groups"}
-"""Rules whose edges are in the tool's own document, keyed by predicate."""
+"""Rules that read edges from the generated document of a tool, keyed by predicate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +52,7 @@ class GraphNode:
     """One node of the graph."""
 
     id: str
-    """Id of the entity, or name of another node in the graph."""
+    """Id of the entity. For a node that is not an entity, its name in the graph."""
     name: str
     kind: str
     """Kind of the entity. For other nodes ``document``, ``group``, ``concept`` or ``other``."""
@@ -58,7 +62,7 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphEdge:
-    """One edge of the graph and its source."""
+    """One edge of the graph and its provenance."""
 
     subject: str
     """Id of the first node. `object` is the id of the second node."""
@@ -67,8 +71,8 @@ class GraphEdge:
     role: EdgeRole
     origin: EdgeOrigin
     source: str
-    """File and line of a declared or proposed edge, rule of a derived edge, or number of tasks of a
-    learned edge."""
+    """Provenance of the edge: file and line (declared or proposed), name of the rule (derived), or
+    number of tasks (learned)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,12 +80,12 @@ class Neighbourhood:
     """Nodes and edges around one node."""
 
     nodes: tuple[GraphNode, ...]
-    """Centre first, then by distance. At equal distance, nodes with declared edges come first, then
-    nodes with strong edges."""
+    """Nodes by distance, the centre first. At equal distance, nodes with declared edges come first,
+    then nodes with strong edges."""
     edges: tuple[GraphEdge, ...]
-    """Edges between the nodes, in the same order."""
+    """Edges between `nodes`, sorted by the distance of their ends, then declared edges first."""
     omitted: int
-    """Number of adjacent nodes that were left out."""
+    """Number of nodes within the distance that were left out because of the limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +96,7 @@ class PrerequisiteOrder:
     """Nodes in order of use. The tool itself is last."""
     edges: tuple[GraphEdge, ...]
     cycles: tuple[tuple[str, ...], ...]
-    """Groups of nodes that require each other, as ids. No order satisfies them."""
+    """Groups of nodes that require each other, as ids. No order satisfies such a group."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -101,20 +105,20 @@ class GraphView:
 
     snapshot: Snapshot
     caller: Caller | None = None
-    """None means the host, which sees all."""
+    """Caller whose view this is. None means the host, which sees all."""
     learned: LearnedSteps = field(default_factory=LearnedSteps)
-    """Next steps learned from calls."""
+    """Next steps learned from past calls."""
     proposals: Sequence[graphs.Document] = ()
     """Documents with proposed edges."""
 
     @cached_property
     def graph(self) -> ToolGraph:
-        """Compiled graph of the caller."""
+        """Compiled graph with only the entities that the caller may see."""
         return graph_of(self.snapshot, self.caller)
 
     def find(self, text: str, *, limit: int = 20) -> tuple[GraphNode, ...]:
-        """Return the nodes that match *text*, best first. Without a text, the nodes with most
-        edges.
+        """Return the nodes that match *text*, best first. If *text* is empty, return the nodes with
+        the most edges.
         """
         index = self.graph.index
         nodes = [text] if self._has(text) else [node_of(text)]
@@ -139,7 +143,7 @@ class GraphView:
 
         Args:
             name: Entity id, tool name, or id of another node.
-            hops: Maximum distance, at least 1.
+            hops: Maximum distance in edges, at least 1.
             limit: Maximum number of nodes.
 
         Raises:
@@ -157,9 +161,9 @@ class GraphView:
         )
 
     def _distances_from(self, centre: str, hops: int, limit: int) -> dict[str, int]:
-        """Return the distances of the nodes around *centre*, best first.
+        """Return the distance of each node from *centre*, keyed by node, best nodes first.
 
-        Only the best *limit* nodes are expanded further.
+        Nodes beyond *limit* are counted, but their neighbours are not explored.
         """
         distances, level = {centre: 0}, {centre: -1.0}
         for distance in range(1, hops + 1):
@@ -191,22 +195,23 @@ class GraphView:
         ]
 
     def paths(self, start: str, end: str, *, limit: int = 3) -> tuple[tuple[GraphEdge, ...], ...]:
-        """Return the shortest paths between two nodes. The direction of edges is ignored.
+        """Return the shortest paths between two nodes, ignoring the direction of edges.
 
         Args:
             start: Entity id, tool name, or id of another node.
-            end: The other end, in the same form.
+            end: Node at the other end, in the same form as *start*.
             limit: Maximum number of paths.
 
         Returns:
-            Edges of each path, from *start*. Shorter paths come first, then paths of stronger
-            edges. Empty if every path has more than `MAX_PATH_EDGES` edges.
+            Edges of each path, from *start* to *end*. Shorter paths come first, then paths of
+            stronger edges. Empty if every path has more than `MAX_PATH_EDGES` edges.
 
         Raises:
             InvalidRequestError: If a node is unknown to the caller, or several tools have its name.
         """
         ends = self.node(start), self.node(end)
-        # Each node of a path is at most half the maximum length away from one of the ends.
+        # Each node on a path is at most half of the maximum path length away from one of the two
+        # ends.
         reachable = (
             self._distances_from(centre, MAX_PATH_EDGES // 2, MAX_EXPLORED) for centre in ends
         )
@@ -217,7 +222,7 @@ class GraphView:
         return tuple(tuple(map(self._edge, path)) for path in paths if len(path) <= MAX_PATH_EDGES)
 
     def order(self, name: str) -> PrerequisiteOrder:
-        """Return all declared and derived prerequisites of one tool, in order of use.
+        """Return all prerequisites of one tool by declared and derived edges, in order of use.
 
         Args:
             name: Entity id, tool name, or id of another node.
@@ -276,7 +281,7 @@ class GraphView:
         return plan_edit(folder, stated, verdict, server=server)
 
     def node(self, name: str) -> str:
-        """Return the graph node named *name*.
+        """Return the internal name of a node in the graph.
 
         Args:
             name: Entity id, tool name, or id of another node.
@@ -292,14 +297,16 @@ class GraphView:
         return node in self.graph.index.kinds
 
     def _edges(self, node: str) -> list[Fact]:
-        """Return the edges that start or end at *node*."""
+        """Return the edges that start or end at *node*, including learned and proposed edges."""
         index, more = self.graph.index, self._overlay.get(node, ())
         incoming = (edge for edge in index.edges_to(node) if edge.subject != node)
         return [*index.edges_from(node), *incoming, *more]
 
     @cached_property
     def _overlay(self) -> dict[str, list[Fact]]:
-        """Learned and proposed edges outside the compiled graph, keyed by each of their ends."""
+        """Learned and proposed edges that the compiled graph does not contain, keyed by node. Each
+        edge is listed under both of its ends.
+        """
         names = host_names(self.snapshot.entities) if self.proposals else {}
         proposed = graphs.extract_facts(self.proposals, names=names)
         overlay = defaultdict[str, list[Fact]](list)
@@ -342,8 +349,10 @@ class GraphView:
 
 
 def rule_of(predicate: str, rule: str) -> str:
-    """Return the `GraphOptions` field of the rule that derived an edge, or "catalog" without a
-    field.
+    """Return the name of the rule that derived an edge.
+
+    Returns:
+        Field of `GraphOptions` that enables the rule, or "catalog" if no field does.
     """
     return rule or _DOCUMENT_RULES.get(predicate, "catalog")
 
@@ -371,11 +380,13 @@ def _strength(edge: Fact) -> float:
 
 
 def _rank(edge: Fact) -> tuple[bool, float, tuple[str, str, str]]:
-    """Return a sort key: declared edges first, then strong edges."""
+    """Return a sort key that puts declared edges first, then strong edges."""
     return not edge.declared, -_strength(edge), _key(edge)
 
 
 def _cost(edge: Fact) -> float:
-    """Return the cost of an edge in a path. A path with fewer edges is always cheaper."""
+    """Return the cost of one edge of a path. Fewer edges always cost less, whatever their
+    strength.
+    """
     unsure = 1.5 - _strength(edge) - edge.declared / 2
     return 1 + unsure / (2 * MAX_PATH_EDGES)

@@ -25,10 +25,10 @@ PROPOSALS = (
 
 
 class OpenAIProposer(ChatModel):
-    """Proposer of edges that uses a chat model with an OpenAI-compatible endpoint."""
+    """Asks a chat model with an OpenAI-compatible API for edges between tools."""
 
     async def propose(self, tools: str) -> ModelReply:
-        """Ask the model once, at temperature 0 if the model supports it.
+        """Ask the model about *tools* once, at temperature 0 if the model supports it.
 
         Raises:
             openai.OpenAIError: If the client fails after its own retries.
@@ -38,7 +38,7 @@ class OpenAIProposer(ChatModel):
 
 @contextmanager
 def connected(*, model: str, base_url: str = "") -> Iterator[OpenAIProposer]:
-    """Open a proposer with a new client. The API key comes from the environment.
+    """Open a proposer with a new OpenAI client. The API key comes from the environment.
 
     Raises:
         ConfigError: If the API key is missing.

@@ -10,7 +10,7 @@ from gateway.hookspecs import hookimpl
 
 @hookimpl
 def register_edge_proposals() -> Mapping[str, Callable[..., Any]]:
-    """Register the function behind `Gateway.propose_edges`."""
+    """Register the function that `Gateway.propose_edges` calls."""
     from gateway.plugins.graph_tools.edge_proposals import propose  # noqa: PLC0415  (loads search)
 
     return {"propose": propose}

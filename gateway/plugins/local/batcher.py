@@ -19,9 +19,10 @@ from gateway.embed.protocol import Role
 from gateway.runtime.vectors import Matrix, Vector
 
 QUERIES_A_PASS = 4
-"""Maximum number of queries in one pass. Larger passes gain little and delay the last queries."""
+"""Maximum number of queries that the model processes in one pass. Larger passes gain little and
+delay the last queries."""
 DOCUMENTS_A_PASS = 8
-"""Maximum number of documents in one pass. Twice the number gains little and delays queries."""
+"""Maximum number of documents in one pass. Twice as many gain little and delay queries."""
 MAX_QUERY_PASSES = 8
 """Number of consecutive query passes after which waiting documents get one pass."""
 
@@ -30,10 +31,11 @@ _Text: TypeAlias = tuple[str, Future[Vector]]
 
 
 class DynamicBatcher:
-    """Batches texts of several requests and processes them in worker threads.
+    """Collects texts of several requests into batches, and processes them in worker threads.
 
     Args:
-        run: Returns one row for each text of one role. All workers may call it at the same time.
+        run: Returns one vector row for each text. The texts have the same role, query or document.
+            All workers may call it at the same time.
         workers: Number of concurrent passes, >= 1.
     """
 
@@ -44,11 +46,11 @@ class DynamicBatcher:
         self._lock = threading.Lock()
         self._is_reading_documents = False
         self._query_passes = 0
-        """Number of consecutive query passes."""
+        """Number of query passes since the last document pass."""
         self._queues: dict[Role, deque[_Text]] = {"query": deque(), "document": deque()}
 
     def submit(self, texts: Sequence[str], role: Role) -> list[Future[Vector]]:
-        """Return a future for the row of each text.
+        """Return a future for the vector of each text.
 
         Cancelling a future removes its text from passes that have not started. An error in a pass
         is set on the futures of all texts in that pass.
@@ -91,7 +93,9 @@ class DynamicBatcher:
             self._start_worker()
 
     def _take_batch(self) -> tuple[Role, list[_Text]]:
-        """Take the texts of the next pass. Empty if no text may be processed now."""
+        """Remove the texts of the next pass from their queue. The list is empty if no text may be
+        processed now.
+        """
         documents_wait = not self._is_reading_documents and bool(self._queues["document"])
         documents_first = documents_wait and self._query_passes >= MAX_QUERY_PASSES
         if not documents_first and (batch := self._take("query", QUERIES_A_PASS)):

@@ -40,38 +40,38 @@ from gateway.runtime.atomic_file import make_private_folder
 from gateway.runtime.vectors import Matrix, Vector
 
 EncodeWindows = Callable[[Sequence[Sequence[int]]], Matrix]
-"""Returns the mean of the last layer over each window of tokens, shape (n, d)."""
+"""Function that returns the mean of the last layer over each window of tokens, shape (n, d)."""
 OFFSETS_FILE = Path(__file__).with_name("activation_offsets.npz")
-"""Usual input of each part of each layer, keyed by model."""
+"""File with the activation offsets: the usual input of each part of each layer, keyed by model."""
 MAX_CONCURRENT = 2
 """Maximum number of threads that encode at the same time. They share the weights."""
 _WEIGHT_STEPS, _EMBEDDING_STEPS = 80.0, 127.0
-"""Number of steps from 0 to the largest weight of a row. Embeddings are not multiplied, so they may
-use the whole range."""
+"""Number of 8-bit steps from 0 to the largest weight of a row, for projections and for embeddings.
+Embeddings are not multiplied, so they may use the whole range."""
 _PADDING = 8
-"""Windows are padded to a multiple of this number of tokens."""
+"""Windows are padded to a length that is a multiple of this number of tokens."""
 _ROWS = 4096
-"""Number of rows quantized at a time. A whole vocabulary at once would take a gigabyte of
-memory."""
+"""Number of weight rows that are converted at a time. All rows of the vocabulary at once would take
+a gigabyte of memory."""
 _CHUNK = 2**20
-"""Number of bytes read at a time."""
+"""Number of bytes of a file read at a time for its checksum."""
 _SUMS_FILE = "crc32"
 _MODE, _FILE_MODE = 0o755, 0o644
-"""Permissions that let one user build an image and another read the files."""
+"""Permissions of cached folders and files: one user may build an image, and another may read it."""
 _OTHERS_WRITE = 0o022
 _ABANDONED_S = 24 * 60 * 60.0
 """Age in seconds at which a temporary folder counts as left behind by a killed process."""
 _ZERO = np.zeros(1, dtype=np.float32)
 _VOCABULARY = ("<unk>", "<s>", "</s>")
-"""Names that the engine requires. Tokens are passed as numbers, so other names are not needed."""
+"""Token names that the engine requires. Tokens are passed as numbers, so others are not needed."""
 
 
 def conversion_folder(name: str) -> Path:
-    """Return the cache folder for the output of `write_encoder`. It may not exist yet.
+    """Return the cache folder for a converted encoder. The folder may not exist yet.
 
     Args:
-        name: Name with a number, which increases when the output of the conversion changes. The
-            engine's version and a digest of the offsets are appended.
+        name: Name of the encoder with a version number, which increases when the output of the
+            conversion changes. A digest of the engine's version and of the offsets is appended.
     """
     from ctranslate2 import __version__  # noqa: PLC0415  (an optional extra)
 
@@ -80,7 +80,7 @@ def conversion_folder(name: str) -> Path:
 
 
 def load_encoder(folder: Path) -> EncodeWindows:
-    """Load an encoder from *folder*. A pass runs on one core.
+    """Load the encoder that `write_encoder` wrote into *folder*. Each pass runs on one core.
 
     At most `MAX_CONCURRENT` passes may run at the same time.
     """
@@ -114,7 +114,7 @@ def load_encoder(folder: Path) -> EncodeWindows:
 
 
 def write_encoder(weights: TransformerWeights, model: str, folder: Path) -> None:
-    """Write *weights* into *folder* in the format of the engine.
+    """Write *weights* into *folder* in the format of CTranslate2.
 
     Args:
         weights: Weights of all layers.
@@ -130,8 +130,8 @@ def write_encoder(weights: TransformerWeights, model: str, folder: Path) -> None
     spec.register_vocabulary([str(number) for number in range(len(weights.token_embeddings))])
     spec.validate()
     spec.save(str(folder))
-    # The full vocabulary has a quarter of a million names and would take longer to read than the
-    # weights.
+    # The engine needs a vocabulary. The full one has a quarter of a million names and would take
+    # longer to read than the weights.
     (folder / "vocabulary.json").write_text(json.dumps(_VOCABULARY), encoding="utf-8")
 
 
@@ -175,8 +175,8 @@ def _set_norm(spec: Any, norm: Affine, offset: Vector) -> None:
 def _set_linear(
     spec: Any, linear: Affine, *, input_offset: Vector = _ZERO, output_offset: Vector = _ZERO
 ) -> None:
-    """Write *linear* so that it adds *input_offset* to its input and *output_offset* to its
-    output.
+    """Write *linear* into *spec*. The layer adds *input_offset* to its input and *output_offset* to
+    its output.
     """
     missing = linear.weight @ input_offset if input_offset is not _ZERO else _ZERO
     spec.bias = np.asarray(linear.bias + missing + output_offset, dtype=np.float32)
@@ -184,7 +184,9 @@ def _set_linear(
 
 
 def quantize(spec: Any, weight: Matrix, steps: float = _WEIGHT_STEPS) -> None:
-    """Write *weight* into *spec* in 8 bits. Each row is scaled by its largest absolute value."""
+    """Write *weight* into *spec* as 8-bit integers. Each row is scaled by its largest absolute
+    value.
+    """
     largest = np.maximum(weight.max(axis=1), -weight.min(axis=1))
     largest[largest == 0] = steps
     scale = np.asarray(steps / largest, dtype=np.float32)
@@ -195,19 +197,19 @@ def quantize(spec: Any, weight: Matrix, steps: float = _WEIGHT_STEPS) -> None:
 
 
 def cached_conversion(convert: Callable[[Path], None], folder: Path) -> Path:
-    """Return a folder filled by *convert*: the cached *folder*, or a temporary one.
+    """Return a folder with converted files: the cache folder, or a temporary folder.
 
     If the cache is not writable, each process converts for itself and deletes the result on exit.
 
     Args:
-        convert: Fills the folder that it receives.
+        convert: Function that writes the converted files into the folder that it receives.
         folder: Cache folder.
     """
     if _is_intact(folder):
         return folder
     fresh = _convert_to_temporary(convert, folder)
     if not _is_intact(folder):
-        # Files that another process has opened remain readable.
+        # Files of this folder that another process has opened remain readable for it.
         shutil.rmtree(folder, ignore_errors=True)
         with suppress(OSError):
             fresh.replace(folder)
@@ -239,7 +241,7 @@ def _convert_to_temporary(convert: Callable[[Path], None], folder: Path) -> Path
 
 def _remove_abandoned(folder: Path) -> None:
     for other in folder.parent.glob(f"{folder.name}-*"):
-        # Another process may delete it at the same time.
+        # Another process may delete the same folder at the same time.
         with suppress(OSError):
             if other.stat().st_mtime < time.time() - _ABANDONED_S:
                 shutil.rmtree(other)

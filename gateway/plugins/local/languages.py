@@ -1,8 +1,9 @@
 """Mean vectors of languages, subtracted from query vectors of multilingual-e5-small.
 
-A sentence vector of this model contains its language. In a query, this part is noise, because it
-favours tools whose texts happen to resemble the language. So each query is centred on the mean of
-its own language, which is the nearest mean in the model's space. A language detector is not needed.
+A sentence vector of this model also depends on the language of the text. In a query, this part is
+noise, because it favours tools whose texts happen to resemble the language. So each query is
+centred on the mean of its language, which is the nearest mean in the model's space. A language
+detector is not needed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ USE_LANGUAGES = frozenset(
 )
 """Codes (ISO 639-1) of the languages that the Universal Sentence Encoder was trained on."""
 _OTHER_SCRIPTS = frozenset(["bg", "bn", "el", "fa", "he", "hi", "uk"])
-"""Languages outside the training of the encoder whose script is not Latin."""
+"""Codes of languages that the encoder was not trained on and whose script is not Latin."""
 _READABLE = re.compile(
     "[a-zA-Z"
     "äöüßÄÖÜàâæçéèêëîïôœùûüÿÀÂÆÇÉÈÊËÎÏÔŒÙÛÜŸáíóúñÁÍÓÚÑãõÃÕìòÌÒ"
@@ -28,12 +29,13 @@ _READABLE = re.compile(
     "\u0401\u0410-\u044f\u0451"
     "\u0600-\u06ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]*"
 )
-"""Letters of `USE_LANGUAGES`."""
+"""Pattern of words that consist only of letters of `USE_LANGUAGES`."""
 _WORD = re.compile(r"[^\W\d_]+")
 _FOREIGN_SHARE = 0.2
-"""Minimum share of unreadable words in a text of another language. A lower share may be names."""
+"""Share of unreadable words from which a text counts as written in another language. A lower share
+may be names."""
 _MIN_CONFIDENCE = 0.2
-"""Minimum confidence if the language is unknown and only the letters are checked."""
+"""Minimum confidence in a text whose language is unknown, so that only its letters are checked."""
 
 
 class LanguageMeans:
@@ -51,27 +53,30 @@ class LanguageMeans:
         self._directions = unit_rows(self._means - self._overall)
 
     def centre(self, rows: Matrix) -> tuple[Matrix, list[str]]:
-        """Subtract from each query vector the mean of its language.
+        """Subtract from each query vector the mean of the nearest language.
 
         Args:
             rows: Query vectors, shape (n, d).
 
         Returns:
-            The centred rows, and the code of the nearest language for each row.
+            The centred vectors, and the code of the nearest language for each vector.
         """
         nearest = ((rows - self._overall) @ self._directions.T).argmax(axis=1)
         return rows - self._means[nearest], [self._codes[number] for number in nearest.tolist()]
 
 
 def use_confidence(text: str, language: str = "") -> float:
-    """Return the share of *text* that the Universal Sentence Encoder understands, 0 to 1.
+    """Return the confidence that the Universal Sentence Encoder understands *text*, 0 to 1.
+
+    * Without words: 1.
+    * In a language that the encoder knows, or in an unknown one: 1, reduced by words with letters
+      outside `USE_LANGUAGES`.
+    * In another language: 0. If the language has another script, the share of words in ASCII
+      letters, which are mostly names.
 
     Args:
-        text: Any text. The share of a text without words is 1.
-        language: ISO 639-1 code of the text's language. Empty if unknown: then letters outside
-            `USE_LANGUAGES` reduce the share. For a language that the encoder does not know, the
-            share is 0, or in another script the share of words in ASCII letters, which are mostly
-            names.
+        text: Any text.
+        language: ISO 639-1 code of the text's language. Empty if unknown.
     """
     words: Sequence[str] = _WORD.findall(normalize("NFC", text))
     if not words:

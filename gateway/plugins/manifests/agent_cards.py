@@ -1,8 +1,9 @@
-"""Conversion between A2A agent cards (protocol 0.3 and 1.0) and entries of kind ``agent``. Pure.
+"""Conversion between A2A agent cards (protocol 0.3 and 1.0) and entries of kind ``agent``. Pure
+functions.
 
-An agent becomes one entry. Its skills are not separate entries, but contribute tags and examples.
-All other fields of the card (addresses, capabilities, provider, version, signatures) become the
-entry's metadata, unchanged.
+An agent becomes one entry. Its skills do not become entries. Their tags and examples are added to
+the agent's entry. All other fields of the card (addresses, capabilities, provider, version,
+signatures) become the entry's metadata, unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from gateway.types import Hints, JsonObject
 MAX_EXAMPLES = 20
 _ENTRY_FIELDS = frozenset({"name", "description"})
 _ADDRESSES = ("supportedInterfaces", "url")
-"""Fields with the agent's address, in versions 1.0 and 0.3."""
+"""Fields of a card that contain the agent's address, in protocol versions 1.0 and 0.3."""
 
 
 class _Card(BaseModel):
@@ -31,16 +32,16 @@ class _Card(BaseModel):
 
 
 def is_card(card: Mapping[str, object]) -> bool:
-    """Return whether *card* looks like an agent card."""
+    """Return whether the JSON object *card* looks like an agent card."""
     return "skills" in card or any(key in card for key in _ADDRESSES)
 
 
 def read_card(card: Mapping[str, object], *, where: str, namespace: str = NAMESPACE) -> Entry:
-    """Return the entry of an agent card.
+    """Return the catalog entry for an agent card.
 
     Args:
         card: Parsed JSON of a card of version 0.3 (``url``) or 1.0 (``supportedInterfaces``).
-        where: Path of the file, for messages.
+        where: Path of the card's file, for messages.
         namespace: Namespace of the entry.
 
     Raises:
@@ -70,5 +71,5 @@ def _texts(skills: Sequence[Mapping[str, object]], key: str) -> Iterator[str]:
 
 
 def write_card(entry: Entry) -> JsonObject:
-    """Return the agent card of *entry*. Status and scopes are left out."""
+    """Return the agent card of *entry*. The entry's status and scopes are left out."""
     return {"name": entry.name, "description": entry.description, "skills": [], **entry.metadata}

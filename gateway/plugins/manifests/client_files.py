@@ -1,4 +1,4 @@
-"""Configuration files of MCP clients: import of their servers, and entries for this gateway.
+"""Configuration files of other MCP clients: import of their servers, and entries for this gateway.
 
 Import replaces secrets by references to variables.
 """
@@ -23,7 +23,7 @@ from gateway.runtime.secret_scanner import Span, find_in_arguments, find_secret,
 Client = Literal["claude", "cursor", "vscode"]
 _KEYS = ("command", "args", "env", "envFile", "cwd", "url", "headers", "disabled")
 _IGNORED_KEYS = frozenset({"type", "name", "description", "gallery", "version", "transport"})
-"""Keys of other clients that are ignored."""
+"""Keys in server entries of other clients that are ignored."""
 _VARIABLE = re.compile(r"\$\{([^}]+)\}")
 _ENV_NAME = re.compile(r"(?:env:)?[A-Za-z_][A-Za-z0-9_]*(?::-.*)?", re.DOTALL)
 
@@ -46,11 +46,12 @@ def client_files(client: Client, folder: Path) -> tuple[Path, ...]:
 
 
 def server_entries(document: object, folder: Path) -> Iterator[tuple[str, object]]:
-    """Yield name and entry of every server in a client's file.
+    """Yield the name and the entry of each server in a client's configuration file.
 
     Args:
         document: Parsed file.
-        folder: Project folder. In a file with several projects, only its servers are included.
+        folder: Project folder. If the file has several projects, only servers of this project are
+            included.
     """
     projects = member(document, "projects")
     for holder in (document, member(document, "mcp"), member(projects, str(folder))):
@@ -59,14 +60,16 @@ def server_entries(document: object, folder: Path) -> Iterator[tuple[str, object
 
 
 def input_descriptions(document: object) -> dict[str, str]:
-    """Return the descriptions of the inputs in a VS Code file, keyed by input id."""
+    """Return the descriptions of the inputs that a VS Code file asks the user for, keyed by
+    input id.
+    """
     holders = (document, member(document, "mcp"))
     inputs = [item for holder in holders for item in as_objects(member(holder, "inputs"))]
     return {str(item.get("id")): str(item.get("description") or "") for item in inputs}
 
 
 def member(value: object, key: str) -> object:
-    """Return the value of *key*, or None if *value* is not an object or the key is missing."""
+    """Return ``value[key]``, or None if *value* is not an object or the key is missing."""
     return value.get(key) if isinstance(value, dict) else None
 
 
@@ -81,27 +84,29 @@ def is_this_gateway(entry: object) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequiredVariable:
-    """Environment variable that must be set before a server can be used."""
+    """Environment variable that must be set before an imported server can be used."""
 
     variable: str
     server: str
     where: str
-    """Field that contained the value, such as ``env.API_KEY``, or the client's question to the
-    user."""
+    """Field of the entry that contained the value, such as ``env.API_KEY``, or the question with
+    which the client asked the user for it."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Conversion:
-    """Converter of entries. Variables for secrets are named after their servers."""
+    """Converter of server entries. Variables for secrets are named after the server that uses
+    them.
+    """
 
     inputs: Mapping[str, str] = field(default_factory=dict)
-    """Descriptions of the inputs in a VS Code file, keyed by input id."""
+    """Descriptions of the inputs that a VS Code file asks the user for, keyed by input id."""
     project: Path | None = None
     required: list[RequiredVariable] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     secrets: dict[str, str] = field(default_factory=dict)
-    """Secret values, keyed by variable. Never displayed, and written only to files that contained
-    them."""
+    """Secret values, keyed by the variable that replaces them. They are never displayed, and
+    written only to files that contained them before."""
 
     def entry(self, name: str, original: object) -> dict[str, object]:
         """Return this gateway's entry for the server *name* of another client.
@@ -145,7 +150,7 @@ class Conversion:
         return self.hide(server, key, text, key, find_secret(key, text))
 
     def _expand(self, server: str, value: object) -> str:
-        """Return *value* with the variables of other clients converted to ``${NAME}``."""
+        """Return *value* with the variable syntax of other clients converted to ``${NAME}``."""
         return _VARIABLE.sub(lambda match: self._reference(server, match[0], match[1]), str(value))
 
     def _reference(self, server: str, whole: str, name: str) -> str:
@@ -167,7 +172,16 @@ class Conversion:
         return whole
 
     def hide(self, server: str, where: str, text: str, name: str, secret: Span | None) -> str:
-        """Return *text* with *secret* replaced by a reference to a variable."""
+        """Return *text* with a secret replaced by a reference to a variable.
+
+        Args:
+            server: Name of the server that uses the text.
+            where: Field of the entry, such as ``env.API_KEY``.
+            text: Value of the field.
+            name: Name for the variable. Empty means ``secret``.
+            secret: Start and end of the secret in *text*. None leaves the text unchanged, and adds
+                a note if it looks random.
+        """
         if secret is None:
             if looks_random(text):
                 self.notes.append(
@@ -175,13 +189,14 @@ class Conversion:
                 )
             return text
         before, value, after = text[: secret[0]], text[slice(*secret)], text[secret[1] :]
-        # Several servers and clients may use a variable named API_KEY with different values.
+        # Several servers and clients may use different values of a variable named API_KEY, so the
+        # name begins with the server.
         prefix, variable_name = _variable_name(server), _variable_name(name or "secret")
         variable_name = (
             variable_name if variable_name.startswith(f"{prefix}_") else f"{prefix}_{variable_name}"
         )
         names = chain([variable_name], (f"{variable_name}_{number}" for number in count(2)))
-        # The first secret that needs a name gets it.
+        # If another secret already has this name, a number is appended.
         variable = next(name for name in names if self.secrets.setdefault(name, value) == value)
         self._require(variable, server, where)
         return f"{before}${{{variable}}}{after}"
@@ -198,12 +213,14 @@ def _variable_name(name: str) -> str:
 
 
 def table_key(client: Client) -> str:
-    """Return the key of the server table in a client's file."""
+    """Return the key of the object that contains the servers in a client's file."""
     return "servers" if client == "vscode" else "mcpServers"
 
 
 def stdio_entry(client: Client, config: Path) -> dict[str, object]:
-    """Return the entry with which a client on this machine starts this gateway with *config*."""
+    """Return the entry with which *client*, on this machine, starts this gateway with the file
+    *config*.
+    """
     command = Path(sys.executable).parent / f"gateway{'.exe' * (sys.platform == 'win32')}"
     arguments = ["serve", "--config", str(config.absolute())]
     if not command.is_file():
@@ -217,8 +234,8 @@ _CLIENTS: Mapping[Client, tuple[str, str]] = {
     "cursor": (".cursor/mcp.json", "${env:GATEWAY_TOKEN}"),
     "vscode": (".vscode/mcp.json", "${input:gateway-token}"),
 }
-"""File in a project, and reference to the token by environment variable or input, keyed by
-client."""
+"""Path of the client's file in a project, and the client's reference to the gateway's token, keyed
+by client."""
 _INPUT: Mapping[str, object] = {
     "type": "promptString",
     "id": "gateway-token",
@@ -237,14 +254,14 @@ client = AutoDiscoveryClient(OpenAI(), gateway)
 
 @dataclass(frozen=True, slots=True)
 class ClientSnippet:
-    """Configuration with which one client uses this gateway."""
+    """Text to copy into the configuration of one client, so that it uses this gateway."""
 
     client: str
     transport: Literal["stdio", "http"]
     place: str
-    """Destination of the text, such as a file in a project."""
+    """Place for the text, such as the path of a file in a project."""
     text: str
-    """JSON or Python. The token is only referenced."""
+    """JSON or Python. It contains only a reference to the token."""
 
 
 def client_snippets(

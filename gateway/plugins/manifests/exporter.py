@@ -1,4 +1,4 @@
-"""Export of selected entities as ``mcp.json``: servers, or a virtual server. Pure.
+"""Export of selected entities as ``mcp.json``: servers, or a virtual server. Pure functions.
 
 Secrets are not exported. Each secret in the configuration is replaced by a reference to a variable.
 """
@@ -20,18 +20,19 @@ from gateway.sources.virtual import VirtualServer, aliases
 from gateway.types import Entity, JsonObject
 
 _ITEM_FIELDS = frozenset(("tools", "prompts", "resources"))
-"""Keys of a server's entry that only name its items and do not contain secrets."""
+"""Keys of a server's entry that only list its items. Their values do not contain secrets."""
 _REFERENCE = re.compile(r"\$\{([^}]*?)(?::-([^}]*))?\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerExport:
-    """Exported servers of a configuration."""
+    """Servers exported from a configuration."""
 
     document: JsonObject
     """Content of an ``mcp.json``."""
     variables: tuple[RequiredVariable, ...] = ()
-    """Variables to set at the destination, because their secrets are not exported."""
+    """Variables that must be set where the export is used, because it does not contain the
+    secrets."""
     missing: tuple[str, ...] = ()
     """Requested names that are missing from the configuration."""
 
@@ -79,12 +80,12 @@ def export_servers(text: str, names: Collection[str], *, where: str) -> ServerEx
 def export_virtual_server(
     name: str, entities: Iterable[Entity], original: Callable[[Entity], tuple[str, str]]
 ) -> JsonObject:
-    """Export the tools among *entities* as a virtual server, keyed by exposed name.
+    """Export the tools among *entities* as the entry of a virtual server, keyed by exposed name.
 
     Args:
         name: Name of the virtual server.
-        entities: Entities. All except tools of servers are skipped.
-        original: Returns the server of a tool and the tool's name on that server.
+        entities: Entities of the catalog. All except tools of servers are skipped.
+        original: Function that returns the server of a tool, and the tool's name on that server.
 
     Raises:
         ConfigError: If the name is not valid.
@@ -102,7 +103,7 @@ def export_virtual_server(
 
 
 def _upstreams(entry: object) -> Iterable[str]:
-    """Yield the upstreams of a virtual server."""
+    """Yield the names of the servers whose items a virtual server contains."""
     for kind in ("tools", "resources", "prompts"):
         for alias in as_object(as_object(entry).get(kind)).values():
             target = as_object(alias).get("tool") if isinstance(alias, dict) else alias
@@ -118,7 +119,7 @@ def _without_secrets(conversion: Conversion, server: str, entry: object) -> obje
 
 
 def _mask(conversion: Conversion, server: str, where: str, name: str, value: object) -> object:
-    """Return *value* with all secrets replaced by references."""
+    """Return *value*, a field of a server's entry, with all secrets replaced by references."""
     if isinstance(value, dict):
         return {
             key: _mask(conversion, server, f"{where}.{key}", key, item)
@@ -146,7 +147,7 @@ def _mask(conversion: Conversion, server: str, where: str, name: str, value: obj
 def _hide_secrets(
     conversion: Conversion, server: str, where: str, text: str, name: str, secret: Span | None
 ) -> str:
-    """Return *text* with *secret* and all further secrets replaced by references."""
+    """Return *text* with *secret*, and then all other secrets in it, replaced by references."""
     while secret is not None:
         text = conversion.hide(server, where, text, name, secret)
         secret = _find_secret(name, text)
@@ -154,8 +155,8 @@ def _hide_secrets(
 
 
 def _without_defaults(text: str) -> str:
-    """Return *text* without those defaults of references (``${NAME:-default}``) that look like
-    secrets.
+    """Return *text* without the default of a reference (``${NAME:-default}``), if the default looks
+    like a secret.
     """
 
     def plain(match: re.Match[str]) -> str:
@@ -166,8 +167,8 @@ def _without_defaults(text: str) -> str:
 
 
 def _find_secret(name: str, text: str) -> Span | None:
-    """Return the span of a secret in *text*, which may also contain references. Random text
-    counts.
+    """Return start and end of a secret in *text*, or None. References are not secrets. Without
+    references, a text that looks random counts as a secret.
     """
     spaced = _REFERENCE.sub(lambda match: " " * len(match[0]), text)
     if spaced != text:

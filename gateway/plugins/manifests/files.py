@@ -33,7 +33,7 @@ from gateway.types import Diagnostic, JsonObject
 
 SKILL = "SKILL.md"
 VERSION = 1
-"""Version of bundles."""
+"""Version number of the bundle format."""
 MAX_ENTRIES = 100_000
 MAX_BYTES = 64 * 1024 * 1024
 MAX_SKILL_BYTES = 256 * 1024
@@ -43,8 +43,8 @@ _SLUG_CHARS = 64
 
 
 class _Server(BaseModel):
-    """Fields read from a server in an ``mcp.json``. Fields that may contain secrets are left
-    out.
+    """Fields that are read from a server's entry in an ``mcp.json``. Fields that may contain
+    secrets are left out.
     """
 
     description: str = ""
@@ -54,7 +54,7 @@ class _Server(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """Result of reading manifests."""
+    """Result of reading manifest files."""
 
     entries: tuple[Entry, ...]
     """Entries with unique ids."""
@@ -63,11 +63,11 @@ class Imported:
 
 
 def read_manifests(path: Path, *, namespace: str = NAMESPACE) -> Imported:
-    """Read a file, or the manifest files of a folder and the skills in its subfolders.
+    """Read one manifest file, or the manifest files of a folder and the skills in its subfolders.
 
     Args:
         path: ``SKILL.md``, JSON file or folder.
-        namespace: Namespace of entries without one.
+        namespace: Namespace for entries whose file does not name one.
 
     Raises:
         ConfigError: If *path* does not exist, or is a single file that is unusable.
@@ -107,7 +107,13 @@ def _files(folder: Path) -> Iterator[Path]:
 def _read_inside(
     path: Path, folder: Path, namespace: str, imported: Mapping[str, tuple[Entry, Path]]
 ) -> tuple[Entry, ...]:
-    """Read one file of a folder.
+    """Read one file of a folder of manifests.
+
+    Args:
+        path: The file.
+        folder: The folder.
+        namespace: Namespace for entries whose file does not name one.
+        imported: Entries read earlier and their files, keyed by entry id.
 
     Raises:
         ConfigError: If a link leads out of the folder, or an entry is also in an earlier file.
@@ -165,7 +171,8 @@ def _note(detail: str) -> Diagnostic:
 
 
 def _server_entries(document: Mapping[str, object], where: str, namespace: str) -> Iterator[Entry]:
-    """Yield the servers of an ``mcp.json`` as entries, which can be found but are not connected.
+    """Yield the servers of an ``mcp.json`` as entries. Searches find them, but the gateway does not
+    connect to them.
 
     Fields that may contain secrets are left out: environment, headers, arguments, and the query and
     user name of a URL. To use the tools of these servers, add them to the configuration.
@@ -196,10 +203,11 @@ def _transport(server: _Server) -> JsonObject:
 
 
 def read_bundle(document: Mapping[str, object], *, where: str) -> tuple[Entry, ...]:
-    """Return the entries of a bundle, given its parsed JSON.
+    """Return the entries of the bundle *document*, which is parsed JSON.
 
     Raises:
-        ConfigError: If the version is not supported or an entry is not valid. The message names it.
+        ConfigError: If the version is not supported or an entry is not valid. The message names the
+            entry.
     """
     if document.get("version") != VERSION:
         raise ConfigError(
@@ -222,13 +230,13 @@ def read_bundle(document: Mapping[str, object], *, where: str) -> tuple[Entry, .
 
 
 def bundle(entries: Iterable[Entry]) -> JsonObject:
-    """Return *entries* as a bundle, sorted by id."""
+    """Return *entries* as the JSON object of a bundle, sorted by id."""
     ordered = sorted(entries, key=lambda entry: entry.id)
     return {"version": VERSION, "entries": [entry_to_json(entry) for entry in ordered]}
 
 
 def write_bundle(entries: Iterable[Entry]) -> str:
-    """Return *entries* as the text of a bundle."""
+    """Return *entries* as the text of a bundle file."""
     return _to_text(bundle(entries))
 
 
@@ -237,9 +245,10 @@ def _to_text(document: JsonObject) -> str:
 
 
 def files_of(entries: Sequence[Entry], folder: Path) -> Mapping[Path, str]:
-    """Return the text of each manifest file for *entries*, keyed by path.
+    """Return the texts of the manifest files that store *entries*, keyed by path in *folder*.
 
-    `read_manifests` with the namespace of the entries returns equal entries from these files.
+    If `read_manifests` reads these files with the namespace of the entries, it returns equal
+    entries.
     """
     files: dict[Path, str] = {}
     bundled = []
@@ -257,8 +266,8 @@ def files_of(entries: Sequence[Entry], folder: Path) -> Mapping[Path, str]:
 
 
 def _as_file(entry: Entry) -> tuple[str, str] | None:
-    """Return name and text of a file that stores *entry* without loss, or None if that needs a
-    bundle.
+    """Return the name and text of a file of its own that stores *entry* without loss. None if only
+    a bundle can store the entry.
     """
     if entry.kind == "agent":
         card = write_card(entry)

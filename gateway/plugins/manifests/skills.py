@@ -1,7 +1,7 @@
-"""Conversion between ``SKILL.md`` files and entries of kind ``skill``. Pure.
+"""Conversion between ``SKILL.md`` files and entries of kind ``skill``. Pure functions.
 
-``name`` and ``description`` of the front matter are those of the entry. All other fields become
-metadata, as texts. The body becomes the metadata field ``instructions``.
+``name`` and ``description`` in the front matter become those of the entry. All other fields become
+metadata, as texts. The text after the front matter becomes the metadata field ``instructions``.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from gateway.types import Hints
 
 _FENCE = "---"
 _MAX_DEPTH = 16
-# libyaml is ten times as fast and produces the same events. Some wheels lack it.
+# The loader of libyaml is ten times as fast and produces the same events. Some wheels lack it.
 _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 class _Front(BaseModel):
-    """Front matter. Values remain texts."""
+    """Front matter of a skill. All values are texts."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -88,10 +88,10 @@ def _read_yaml(head: str, where: str) -> object:
 
 
 def _find_problem(events: Iterable[yaml.Event]) -> str:
-    """Return a problem if the YAML could expand to a huge value or be slow to read, else ""."""
+    """Return why the YAML could expand to a huge value or be slow to read. "" if it is harmless."""
     depth = 0
     for event in events:
-        # Aliases have an anchor too.
+        # References to an anchor (YAML aliases) have the attribute too.
         if getattr(event, "anchor", None) is not None:
             return "uses '&' or '*': write the value out"
         depth += isinstance(event, yaml.CollectionStartEvent)
@@ -110,7 +110,7 @@ def front_matter(entry: Entry) -> dict[str, object]:
 
 
 def write_skill(entry: Entry) -> str:
-    """Return the ``SKILL.md`` file of *entry*."""
+    """Return the text of the ``SKILL.md`` file for *entry*."""
     front = front_matter(entry)
     head = yaml.safe_dump(front, allow_unicode=True, sort_keys=False, width=10_000)
     body = entry.metadata.get(INSTRUCTIONS, "")

@@ -26,18 +26,19 @@ from gateway.runtime.json_schema import objects_in
 _INVALID_CHARACTERS = re.compile(r"[^A-Za-z0-9_.-]+")
 _NAME_CHARS = 64
 MakeRequest: TypeAlias = Callable[[str, Mapping[str, Any], str], Any]
-"""Returns the HTTP request for an operation name, its arguments and the API's base address."""
+"""Function that returns an HTTP request, given the name of an operation, its arguments and the base
+address of the API."""
 
 
 async def openapi_server(
     target: HttpServer, client: httpx2.AsyncClient, max_bytes: int
 ) -> Server[Any]:
-    """Return an MCP server in this process whose tools are the operations of an API.
+    """Return an MCP server in this process whose tools are the operations of an HTTP API.
 
     Args:
-        target: Server entry. Its ``openapi`` field is the address or file of a JSON document.
+        target: Server entry. Its ``openapi`` field is the address or file of the OpenAPI document.
         client: HTTP client with size limits and address guard.
-        max_bytes: Maximum size of a file, in bytes.
+        max_bytes: Maximum size of a document that is a file, in bytes.
 
     Raises:
         ConfigError: If the document cannot be read or used.
@@ -130,7 +131,7 @@ def _parse(content: bytes) -> tuple[dict[str, Any], list[types.Tool], MakeReques
 
 
 def _base_url(target: HttpServer, document: Mapping[str, Any]) -> str:
-    """Return the base address of the API.
+    """Return the base address of the API, from the target or the OpenAPI document.
 
     Raises:
         ConfigError: If the document names a host other than the target's.

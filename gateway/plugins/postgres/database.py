@@ -36,13 +36,14 @@ except ImportError as error:
     raise MissingExtraError("a store in PostgreSQL", "postgres") from error
 
 OnChange = Callable[[str], None]
-"""Called with the name of whatever another process changed. See `WatchedStore.watch`."""
+"""Function that is called with the name of the changed part, such as ``entries`` or
+``listings/NAME``; "" if anything may have changed."""
 
 BUSY_S = 10.0
-"""Maximum time in seconds to wait for a connection or for rows locked by others."""
+"""Maximum time in seconds to wait for a free connection, or for rows that others have locked."""
 _CONNECTION_DEFAULTS: Mapping[str, str] = {
     "connect_timeout": "5",
-    # If the network drops all packets, a call must not hang for hours.
+    # If the network silently drops all packets, a call must not hang for hours.
     "keepalives_idle": "30",
     "tcp_user_timeout": "30000",
     "application_name": "tool-gateway",
@@ -73,13 +74,15 @@ class Connection(psycopg.Connection[TupleRow]):
         return self.cursor(binary=True).execute(_translate(statement), values).fetchall()
 
     def each(self, statement: LiteralString, values: Values = ()) -> Iterator[TupleRow]:
-        """Yield the rows of a query, fetched in portions."""
+        """Yield the rows of a query. They are fetched in portions, so that they need little
+        memory.
+        """
         with self.cursor("each", binary=True) as cursor:
             cursor.itersize = _ROWS_AT_ONCE
             yield from cursor.execute(_translate(statement), values)
 
     def write(self, statement: LiteralString, *rows: Values) -> int:
-        """Execute a statement with the values of each of *rows* and return the number of changed
+        """Execute *statement* once for each of *rows*, and return the total number of changed
         rows.
         """
         with self.cursor() as cursor:
@@ -87,17 +90,19 @@ class Connection(psycopg.Connection[TupleRow]):
             return cursor.rowcount
 
     def insert(self, statement: LiteralString, values: Values) -> int:
-        """Insert one row and return its id."""
+        """Insert one row and return its new id."""
         row = self.execute(_translate(statement) + b" RETURNING id", values).fetchone()
         return int(row[0]) if row else 0
 
     def hold(self, *names: str) -> None:
-        """Lock *names* until the end of the transaction. The fixed order prevents deadlocks."""
+        """Hold the locks *names* until the end of the transaction. They are taken in a fixed order,
+        which prevents deadlocks.
+        """
         for name in sorted({*names}):
             self.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 1))", (name,))
 
     def skip_flush(self) -> None:
-        """Commit without waiting for the disk. A loss of power may undo this transaction."""
+        """Let this transaction commit without waiting for the disk. A loss of power may undo it."""
         self.execute("SET LOCAL synchronous_commit = off")
 
 
@@ -125,7 +130,7 @@ class PostgresDatabase(LockingDatabase):
         self._process = os.getpid()
 
     def add(self, tables: Schema) -> None:
-        """Also create *tables* before the next use, if they are missing."""
+        """Add *tables* to the schema. Missing tables are created before the next use."""
         with self._opening:
             if tables.name not in self._tables:
                 self._tables[tables.name] = tables
@@ -156,7 +161,7 @@ class PostgresDatabase(LockingDatabase):
 
     @contextlib.contextmanager
     def lock(self, name: str) -> Iterator[None]:
-        """Hold the lock *name* among all processes while the block runs.
+        """Hold the lock *name* while the block runs. Only one process at a time can hold it.
 
         Raises:
             StoreError: If the lock is not free within `BUSY_S`, or the database cannot be reached.
@@ -168,9 +173,9 @@ class PostgresDatabase(LockingDatabase):
 
     @contextlib.contextmanager
     def try_lock(self, names: Sequence[str]) -> Iterator[Collection[str]]:
-        """Lock *names* without waiting and yield the names that were free.
+        """Take the locks *names* that are free, without waiting, and yield their names.
 
-        The locks end with the block, or when the connection or its process ends.
+        The locks are released when the block, the connection or the process ends.
 
         Raises:
             StoreError: If the server cannot be reached.
@@ -196,7 +201,7 @@ class PostgresDatabase(LockingDatabase):
 
     @contextlib.contextmanager
     def dedicated_connection(self) -> Iterator[Connection]:
-        """Yield a separate connection outside transactions, for statements that take minutes.
+        """Yield a connection of its own, without a transaction, for statements that take minutes.
 
         The server notices within seconds when this process ends.
 
@@ -212,11 +217,15 @@ class PostgresDatabase(LockingDatabase):
             yield connection
 
     def is_made(self) -> bool:
-        """Return True. Checking would take as long as reading."""
+        """Return True without checking that the tables exist, because a check takes as long as
+        reading.
+        """
         return True
 
     def is_away(self, error: StoreError, /) -> bool:
-        """Return whether *error* may be temporary: the server cannot be reached or is busy."""
+        """Return whether *error* may be temporary, because the server cannot be reached or is
+        busy.
+        """
         return isinstance(error.__cause__, psycopg.OperationalError)
 
     def size(self, table: str, /) -> int:
@@ -234,8 +243,8 @@ class PostgresDatabase(LockingDatabase):
     def watch(self, on_change: OnChange) -> Callable[[], None]:
         """Call *on_change* from a thread whenever another process changes a table.
 
-        Changes during a lost connection are missed. After reconnecting, *on_change* is called with
-        "", which means that anything may have changed.
+        The argument is the name of the changed part. After each connection, including the first
+        one, the argument is "", because earlier changes may have been missed.
 
         Returns:
             A function that ends the watch.
@@ -250,7 +259,7 @@ class PostgresDatabase(LockingDatabase):
             with contextlib.suppress(psycopg.Error, StoreError), self._connect() as connection:
                 connection.autocommit = True
                 connection.execute(SQL("LISTEN {}").format(Identifier(_CHANNEL)))
-                # Earlier notifications are lost.
+                # Notifications before this point are lost, so anything may have changed.
                 on_change("")
                 while not ended.is_set():
                     for note in connection.notifies(timeout=_POLL_S):
@@ -270,7 +279,7 @@ class PostgresDatabase(LockingDatabase):
                 pool.putconn(connection)
 
     def _take(self) -> tuple[ConnectionPool[Connection], Connection]:
-        """Return a working connection and its pool."""
+        """Return a connection that works, and the pool that it belongs to."""
         pool = self._open()
         try:
             connection = pool.getconn()
@@ -280,7 +289,7 @@ class PostgresDatabase(LockingDatabase):
         try:
             ConnectionPool.check_connection(connection)
         except psycopg.OperationalError:
-            # The server restarted or is down, so no connection of this pool works.
+            # The server restarted or is down, so all other connections of this pool are broken too.
             pool.putconn(connection)
             self._drop(pool)
             pool = self._open()
@@ -291,8 +300,8 @@ class PostgresDatabase(LockingDatabase):
         with self._opening:
             is_open = self._pool is not None and self._process == os.getpid()
             if not (is_open and self._is_up):
-                # A direct connection fails immediately with the reason. The pool would retry for a
-                # long time.
+                # A direct connection fails immediately and gives the reason. The pool would retry
+                # for a long time.
                 with self._connect() as connection:
                     upgrade_tables(connection, self._schema, self.place, [*self._tables.values()])
                 self._is_up = True
@@ -329,7 +338,8 @@ class PostgresDatabase(LockingDatabase):
         connection.execute(
             "SELECT set_config('search_path', quote_ident(%s), false),"
             " set_config('lock_timeout', %s, false), set_config('gateway.origin', %s, false),"
-            # Locks of an unreachable machine must be released within seconds, not hours.
+            # If a client machine becomes unreachable, its locks must be released within seconds,
+            # not hours.
             " set_config('tcp_keepalives_idle', '30', false),"
             " set_config('tcp_keepalives_interval', '10', false),"
             " set_config('tcp_keepalives_count', '3', false)",
@@ -346,7 +356,9 @@ class PostgresDatabase(LockingDatabase):
 
 
 def _parse_url(url: str) -> Mapping[str, Any]:
-    """Return the settings in *url*. Errors do not quote it, because it may contain the password."""
+    """Return the connection settings in *url*. Error messages do not quote *url*, because it may
+    contain a password.
+    """
     scheme, _, remainder = url.partition("://")
     server, _, path = remainder.partition("/")
     # An unescaped @ in the password would make the rest of the password part of the host.
@@ -366,7 +378,7 @@ def _place(link: Mapping[str, Any], schema: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Return reason and remedy, without the values of the statement."""
+    """Return the reason of *error* and a remedy. Values of the failed statement are left out."""
     first, code = str(error).partition("\n")[0], getattr(error, "sqlstate", None)
     if isinstance(error, UnicodeError) or (isinstance(error, psycopg.DataError) and code is None):
         return f"{_UNSAFE}: remove it"

@@ -10,7 +10,7 @@ from gateway.hookspecs import hookimpl
 
 @hookimpl
 def register_databases() -> Mapping[str, Callable[..., object]]:
-    """Register the URL schemes of PostgreSQL."""
+    """Register the opener of PostgreSQL stores, keyed by URL scheme."""
     return {"postgresql": _open, "postgres": _open}
 
 

@@ -24,16 +24,18 @@ SIGN_INS = Schema(
         3: ('CREATE TABLE sign_ins (key text COLLATE "C" PRIMARY KEY, sealed bytea NOT NULL)',)
     },
 )
-"""Table of encrypted sign-ins. Stores without locks use one file for each sign-in."""
+"""Table of encrypted sign-ins (OAuth tokens). Without a host key, or in other stores, each sign-in
+is a file or in the keyring."""
 TABLES = VECTORS, CATALOG, SIGN_INS
 _LOCK_CHARS = 2
-"""Number of hexadecimal characters that select a lock: 256 locks for each model."""
+"""Number of leading characters of a hexadecimal key that select its lock: 256 locks for each
+model."""
 
 
 class PostgresClaim:
-    """A `Claim` that uses advisory locks. Keys with the same prefix share a lock.
+    """A `Claim` that uses advisory locks. Keys with the same first two characters share a lock.
 
-    The server has room for only some thousand locks.
+    The server has room for only a few thousand locks.
 
     Args:
         database: Database with the locks.
@@ -49,7 +51,7 @@ class PostgresClaim:
         self._using = threading.Lock()
 
     def take(self) -> Collection[str]:
-        """Lock the keys that are free and return them. Returns () after `release`."""
+        """Lock the claimed keys that are free, and return them. After `release`, return ()."""
         with self._using:
             if self._is_released:
                 return ()
@@ -66,7 +68,7 @@ class PostgresClaim:
 
 
 class PostgresVectorStore(SqlVectorStore):
-    """A `VectorStore` in one schema. Processes that share it compute each vector once.
+    """A `VectorStore` in one schema. Processes that share the schema compute each vector only once.
 
     Args:
         database: Database with the tables of `VECTORS`.
@@ -77,11 +79,11 @@ class PostgresVectorStore(SqlVectorStore):
         self._postgres = database
 
     def claim(self, model_id: str, keys: Sequence[str]) -> PostgresClaim:
-        """Return a claim of *keys*. The store is not accessed yet."""
+        """Return an object that can lock *keys*. The store is not accessed yet."""
         return PostgresClaim(self._postgres, model_id, keys)
 
     def vector_engine(self, model: str, *, timeout_s: float) -> PgvectorEngine:
-        """Return the vector engine of *model*."""
+        """Return the vector engine for the embedding model *model*."""
         return PgvectorEngine(self._postgres, model, timeout_s)
 
     def check_engine(self) -> None:
@@ -126,17 +128,26 @@ class PostgresStore:
         return f"<{self._database.place}>"
 
     def tables(self, schema: Schema) -> PostgresDatabase:
-        """Return the database, which also creates the tables of *schema*."""
+        """Return the database of this store, in which the tables of *schema* are created if
+        missing.
+        """
         self._database.add(schema)
         return self._database
 
     def sign_in(self, key: str, keys: Sequence[bytes]) -> SqlTokens:
-        """Return the storage of the sign-in *key*. The first of *keys* encrypts."""
+        """Return the encrypted storage of one sign-in.
+
+        Args:
+            key: Key of the sign-in.
+            keys: Encryption keys of the host. The first one encrypts, all can decrypt.
+        """
         return SqlTokens(self._database, key, keys)
 
     def watch(self, on_change: OnChange) -> Callable[[], None]:
-        """Call *on_change* whenever another process changes a table. Return a function that ends
-        it.
+        """Call *on_change* with the name of each part that another process changes.
+
+        Returns:
+            A function that ends the watch.
         """
         return self._database.watch(on_change)
 
@@ -151,7 +162,7 @@ class SqlTokens:
 
     Args:
         database: Database with the table of `SIGN_INS`.
-        key: Key of the row.
+        key: Key of the row, which identifies the sign-in.
         keys: Encryption keys of the host. The first one encrypts, all can decrypt.
     """
 
@@ -185,5 +196,7 @@ class SqlTokens:
         self._database.write("DELETE FROM sign_ins WHERE key = ?", (self._key,))
 
     def lock(self) -> AbstractContextManager[None]:
-        """Hold the lock of this sign-in among all processes that share the database."""
+        """Hold the lock of this sign-in while the block runs, among all processes that share the
+        database.
+        """
         return self._database.lock(f"sign-in/{self._key}")

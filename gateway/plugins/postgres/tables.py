@@ -15,16 +15,16 @@ except ImportError as error:
     raise MissingExtraError("a store in PostgreSQL", "postgres") from error
 
 _SHARED_STEPS = 5
-"""Last step number of version 0.2, in which all tables shared one number."""
+"""Number of the last step of version 0.2, in which all tables shared one step number."""
 
 
 def upgrade_tables(
     connection: Connection[Any], schema: str, place: str, tables: Sequence[Schema]
 ) -> None:
-    """Execute the missing steps of *tables* in the transaction of *connection*.
+    """Execute the creation and upgrade steps of *tables* that the schema lacks.
 
     Args:
-        connection: Connection whose search path is *schema*.
+        connection: Connection in a transaction, whose search path is *schema*.
         schema: Name of the schema, which is created if missing.
         place: Name of the store in messages.
         tables: All tables that will be used.
@@ -54,7 +54,8 @@ def upgrade_tables(
             " ON CONFLICT (name) DO UPDATE SET steps = excluded.steps",
             row,
         )
-    # This number is higher than any that version 0.2 knows, so version 0.2 refuses the schema.
+    # The number written here is higher than any that version 0.2 knows, so version 0.2 refuses the
+    # schema.
     connection.execute("CREATE TABLE IF NOT EXISTS version (steps integer NOT NULL)")
     connection.execute("DELETE FROM version")
     connection.execute("INSERT INTO version VALUES (%s)", (_SHARED_STEPS + 1,))
@@ -63,7 +64,13 @@ def upgrade_tables(
 def _missing(
     versions: Mapping[str, int], place: str, tables: Sequence[Schema]
 ) -> Mapping[str, Sequence[LiteralString]]:
-    """Return the statements that have not been executed yet, keyed by table name."""
+    """Return the statements of *tables* that have not been executed yet, keyed by table name.
+
+    Args:
+        versions: Number of executed steps, as `_versions` returns it.
+        place: Name of the store in messages.
+        tables: All tables that will be used.
+    """
     missing = {}
     for table in tables:
         shared = sum(number <= versions[""] for number in table.postgres)
@@ -75,10 +82,9 @@ def _missing(
 
 
 def _versions(connection: Connection[Any], schema: str, place: str) -> Mapping[str, int]:
-    """Return the number of executed steps, keyed by table name. ``""`` is the number of version
-    0.2.
+    """Return the number of executed steps of each table, keyed by table name.
 
-    Up to version 0.2, all tables shared one number, in the table ``version``.
+    Up to version 0.2, all tables shared one number, in the table ``version``. Its key is "".
     """
     versions = {"": 0}
     name = "SELECT to_regclass(quote_ident(%s) || '.' || %s)"

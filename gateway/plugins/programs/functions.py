@@ -1,4 +1,4 @@
-"""Functions of one program: the tools that its conversation has found, search and call.
+"""Functions that one program may call: found tools, search and call.
 
 Calls of a program are treated like direct calls: arguments are checked, the host is asked if
 necessary, and `Gateway.invoke` runs the tool for the same caller.
@@ -32,10 +32,10 @@ from gateway.types import Caller, Entity, InvokeResult, JsonObject
 _WORD = re.compile(r"\w+")
 _LINE_CHARS = 90
 _MAX_SHAPES = 10_000
-"""Maximum number of tools whose result shapes are remembered."""
+"""Maximum number of tools whose result shapes are cached."""
 Shapes = Cache[JsonObject]
-"""Shapes of the results of tools without an output schema, keyed by caller and digest of the tool.
-The caller is part of the key, because keys of a result may be private data."""
+"""Shapes of the results that tools without an output schema returned, keyed by caller and digest of
+the tool. The caller is part of the key, because keys of a result may be private data."""
 
 
 def new_shapes() -> Shapes:
@@ -50,14 +50,14 @@ class ProgramFunctions:
     Args:
         gateway: Gateway that finds and runs the tools.
         caller: Caller for whom the program runs.
-        names: Names of the meta-tools. Search and call are functions too.
+        names: Names of the meta-tools. The search and call meta-tools are functions too.
         entities: Tools, keyed by the names of their functions.
         any_tool: Allow the call function to use every tool that is visible to the caller. If False,
             only tools in *entities* or found by a search of the program are allowed.
-        shapes: Result shapes, read and updated.
+        shapes: Cache of result shapes, read and updated.
         task: Task id for the log of calls.
-        call_id: The model's id of the program call.
-        can_ask: True if the host can be asked while the program runs.
+        call_id: The model's id of the call that runs the program.
+        can_ask: True if the host can be asked for approvals while the program runs.
         found: Names of tools that the program's searches found before it paused.
     """
 
@@ -72,10 +72,10 @@ class ProgramFunctions:
     can_ask: bool
     found: set[str] = field(default_factory=set)
     decisions: dict[int, tuple[str, str]] = field(default_factory=dict)
-    """Decisions of the host, keyed by call number: the tool id, and the reason for a refusal or an
-    empty text for an approval."""
+    """Decisions of the host, keyed by call number. Each one is the tool id and the reason of a
+    refusal, which is empty for an approval."""
     targets: dict[int, tuple[Entity, JsonObject]] = field(default_factory=dict)
-    """Tool and arguments of each waiting call, keyed by call number."""
+    """Tool and arguments of each call that waits for a decision, keyed by call number."""
 
     def __post_init__(self) -> None:
         """Declare the functions."""
@@ -93,12 +93,12 @@ class ProgramFunctions:
 
     @property
     def functions(self) -> frozenset[str]:
-        """Names of all functions."""
+        """Names of all functions that the program may call."""
         return frozenset({self.names.search, self.names.call, *self.entities})
 
     @property
     def stubs(self) -> str:
-        """Declarations of all functions."""
+        """Python declarations of all functions, for the type checker."""
         meta_declarations = (
             'FoundTool = TypedDict("FoundTool", '
             '{"name": str, "server": str, "description": str, "required": list[str]})\n'
@@ -110,7 +110,7 @@ class ProgramFunctions:
         return HEADER + meta_declarations + self.declarations(self.signatures)
 
     def declarations(self, names: Iterable[str]) -> str:
-        """Return the declarations of the tools *names*."""
+        """Return the Python declarations of the tools *names*."""
         return "".join(self.signatures[name].text for name in names if name in self.signatures)
 
     def named_in(self, code: str) -> list[str]:
@@ -129,7 +129,7 @@ class ProgramFunctions:
         return {**schema, **inner} if _is_wrapped(schema) and isinstance(inner, dict) else schema
 
     async def answer(self, call: PendingCall) -> CallAnswer:
-        """Answer a call of the program, as an `AnswerCall`."""
+        """Answer a call of the program. This method is an `AnswerCall`."""
         try:
             async with self._turns:
                 return await self._answer(call)
@@ -153,8 +153,8 @@ class ProgramFunctions:
         confirm = self.gateway.options.chat.confirm
         is_asked = needs_approval(entity, confirm, can_ask=self.can_ask)
         is_asked |= target.visibility.decide(entity, self.caller).action == "ask"
-        # Removed, because a decision applies to one call, even if a later call claims the same
-        # number.
+        # The decision is removed, because it applies to one call only, even if a later call has the
+        # same number.
         decided = self.decisions.pop(call.id, None)
         if decided is None and is_asked:
             # The host must not be asked about a call with invalid arguments.
@@ -174,7 +174,7 @@ class ProgramFunctions:
         return self._to_answer(entity, result)
 
     def _target(self, call: PendingCall) -> tuple[str, JsonObject]:
-        """Return the id or name of the called tool, and the arguments."""
+        """Return the id or name of the tool that *call* names, and the arguments for it."""
         if call.name == self.names.call:
             named = {
                 **dict(zip(("name", "arguments"), call.positional, strict=False)),
@@ -232,7 +232,7 @@ class ProgramFunctions:
         return CallAnswer(value=value)
 
     async def ask(self, approve: Approve) -> None:
-        """Ask the host about all waiting calls concurrently, and store its decisions."""
+        """Ask the host about all waiting calls concurrently, and store the host's decisions."""
         waiting, self.targets = self.targets, {}
         async with asyncio.TaskGroup() as group:
             for id_, (entity, arguments) in waiting.items():
@@ -242,11 +242,14 @@ class ProgramFunctions:
                 group.create_task(self._request_approval(call, approve))
 
     async def decide(self, calls: Iterable[WaitingCall], *, is_approved: bool) -> None:
-        """Store the decision about *calls*. A tool that changed in the meantime is refused."""
+        """Store a person's decision about *calls*. A call is refused if its tool changed in the
+        meantime.
+        """
         for call in calls:
             await self._request_approval(call, lambda _approval: is_approved)
             if not is_approved:
-                # A refusal applies even if the host would no longer be asked about the tool.
+                # A refusal stays valid even if the policy no longer requires an approval for the
+                # tool.
                 refusal = self.decisions[call.id][1] or f"{call.tool!r} was not approved"
                 self.decisions[call.id] = call.tool, refusal
 
@@ -272,8 +275,8 @@ class ProgramFunctions:
 def functions_of(tools: ToolList, code: str) -> dict[str, Entity]:
     """Return the tools that a program may call as functions, keyed by function name.
 
-    These are the tools that its conversation has found. Without a known conversation, they are the
-    tools that *code* names.
+    These are the tools that the program's conversation has found. If the conversation is unknown,
+    they are the tools that *code* names.
     """
     searchable = tools.searchable
     if searchable is None:
@@ -291,12 +294,16 @@ def functions_of(tools: ToolList, code: str) -> dict[str, Entity]:
 
 
 def _is_wrapped(schema: JsonObject) -> bool:
-    """Return whether results are objects only because MCP requires it: ``{"result": …}``."""
+    """Return whether *schema* describes a value that is wrapped, ``{"result": …}``, only because
+    MCP requires results to be objects.
+    """
     return [*as_object(schema.get("properties"))] == ["result"]
 
 
 def _value_of(result: InvokeResult) -> object:
-    """Return a tool's structured content, or its text parsed as JSON, or its text."""
+    """Return a tool's structured content. Without it, return the text parsed as JSON, or the
+    text.
+    """
     if result.structured is not None:
         return result.structured
     text = result_text(result)

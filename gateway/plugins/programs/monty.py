@@ -1,9 +1,9 @@
 """Sandbox based on Monty, a Rust interpreter for a subset of Python that runs in separate
 processes.
 
-* The blocking pool of Monty runs on threads, because its asynchronous pool aborts the host process
-  at exit (version 1.4).
-* A program with valid types is not checked again while its stubs stay the same.
+* Monty's blocking pool is used in threads, because its asynchronous pool aborts the host process at
+  exit (version 1.4).
+* A program that passed the type check is not checked again while its stubs stay the same.
 * Unsupported Python is reported as an error with its line: ``yield``, ``with``, ``match``, most of
   the standard library.
 """
@@ -42,13 +42,13 @@ from gateway.runtime.cache import Cache
 from gateway.runtime.text import digest
 
 _GRACE_S = 0.4
-"""Seconds after the time limit until a process that is still running a program is killed."""
+"""Seconds after the time limit until a worker process that still runs its program is killed."""
 _MAX_CHECKED = 256
-"""Maximum number of programs that are remembered as valid by the type checker."""
+"""Maximum number of programs that are remembered as passing the type check."""
 _STEPS_A_CALL = 4
 _FREE_STEPS = 200
-"""Switches to this process that a program may use in addition to its calls. Each function name that
-is used as a value takes one."""
+"""Number of switches from the sandbox to this process that a program may use besides its calls. For
+example, each function name that is used as a value takes one."""
 _RECURSION = 200
 Begin = Callable[[monty.MontySession, monty.CollectString], monty.SyncSnapshot]
 
@@ -64,12 +64,15 @@ def monty_sandbox(options: ProgramsOptions) -> MontySandbox:
 
 @cache
 def _shared_sandbox(_pid: int, processes: int, seconds: float, wrapper: Wrapper) -> MontySandbox:
-    # One sandbox per process, because a forked child must not write to the workers of its parent.
+    # Each process has its own sandbox, because a forked child must not write to the workers of its
+    # parent.
     return MontySandbox(processes=processes, seconds=seconds, wrapper=wrapper)
 
 
 def wrapper_in_use(wrapper: Wrapper) -> Path | None:
-    """Return the wrapper program around the workers; None if they run without a wrapper."""
+    """Return the path of the wrapper program around the workers. None if they run without a
+    wrapper.
+    """
     return None if wrapper == "none" else wrapped(Path(find_monty_binary(None)))
 
 
@@ -77,9 +80,9 @@ class MontySandbox:
     """`Sandbox` with a pool of worker processes.
 
     Args:
-        processes: Maximum number of workers.
+        processes: Maximum number of worker processes.
         seconds: Maximum computing time of a program, in seconds.
-        wrapper: `ProgramsOptions.wrapper`.
+        wrapper: Program that isolates the workers, see `ProgramsOptions.wrapper`.
 
     Raises:
         ConfigError: If bubblewrap is required and does not work here.
@@ -103,14 +106,15 @@ class MontySandbox:
             turn_duration_limit_grace=_GRACE_S,
         )
         self._pool.__enter__()
-        # One thread per worker, so that waiting for a worker blocks no other threads.
+        # One thread for each worker, so that programs that wait for a worker block no other
+        # threads.
         self._threads = ThreadPoolExecutor(processes, thread_name_prefix="programs")
         self._checked = Cache[bool]("programs", max_items=_MAX_CHECKED)
 
     async def run(
         self, program: Program, *, call: AnswerCall, limits: ProgramsOptions
     ) -> ProgramResult:
-        """Run *program*, as `Sandbox.run` specifies."""
+        """Run *program*, as `Sandbox.run` specifies. *call* answers its calls."""
 
         def begin(session: monty.MontySession, printed: monty.CollectString) -> monty.SyncSnapshot:
             first = session.feed_start(
@@ -134,7 +138,7 @@ class MontySandbox:
         call: AnswerCall,
         limits: ProgramsOptions,
     ) -> ProgramResult:
-        """Continue from *snapshot*, as `Sandbox.resume` specifies."""
+        """Continue *program* from *snapshot*, as `Sandbox.resume` specifies."""
 
         def begin(session: monty.MontySession, printed: monty.CollectString) -> monty.SyncSnapshot:
             return session.load_snapshot(snapshot.state, print_callback=printed)
@@ -158,7 +162,9 @@ class MontySandbox:
 
 
 class _ProgramRun:
-    """One run of a program in one thread. Its calls are answered on the caller's loop."""
+    """One run of a program in one thread. Its calls are answered on the event loop of the
+    caller.
+    """
 
     def __init__(
         self,
@@ -252,7 +258,9 @@ class _ProgramRun:
             return step.resume()
 
         def function() -> None:
-            """Placeholder of a function of the program, which is called by its name."""
+            """Placeholder for the functions of a program. Monty passes on only the name of the
+            called function.
+            """
 
         function.__name__ = step.variable_name
         return step.resume(value=function)
@@ -260,7 +268,7 @@ class _ProgramRun:
     def _handle_call(self, step: monty.FunctionSnapshot) -> monty.SyncSnapshot:
         name = step.function_name
         if step.is_os_function:
-            # The program has no access to files, environment variables or modules of the host.
+            # The program must not access files, environment variables or modules of the host.
             return step.resume_not_handled()
         if step.object_id is not None or name not in self._program.functions:
             return step.resume({"exc_type": "NameError", "message": f"name {name!r} is unknown"})
@@ -284,10 +292,11 @@ class _ProgramRun:
         self._open[call.id] = asyncio.run_coroutine_threadsafe(answer, self._loop)
 
     def _answers(self, ids: Collection[int]) -> dict[int, Any] | None:
-        """Wait for an answer to at least one of the calls *ids*.
+        """Wait until at least one of the calls *ids* is answered.
 
         Returns:
-            The available answers. Empty if all calls wait for a person, None at the time limit.
+            The available answers, keyed by call number. Empty if all calls wait for a person. None
+            at the time limit, or if the run was cancelled.
         """
         answers: dict[int, Any] = {}
         while not answers and (open_ids := [id_ for id_ in ids if id_ in self._open]):

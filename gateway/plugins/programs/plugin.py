@@ -1,4 +1,4 @@
-"""The plugin ``programs``, a meta-tool that runs programs of a model over the found tools."""
+"""Plugin ``programs``: a meta-tool that runs a model's programs over the found tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gateway.hookspecs import hookimpl
 
 @hookimpl
 def register_meta_tools(gateway: Any) -> Sequence[object]:
-    """Register ``run_program``, if `DiscoveryOptions.programs` is on."""
+    """Register the meta-tool ``run_program``, if `DiscoveryOptions.programs` is on."""
     options = gateway.options.discovery
     if not options.programs:
         return ()

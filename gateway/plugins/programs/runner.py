@@ -54,22 +54,23 @@ R = TypeVar("R", WaitingProgram, KeptValue)
 _QUOTED = re.compile(r"[`\"]([^`\"]+)[`\"]")
 _MAX_PROBLEMS = 10
 _LONG_FIELDS = ("printed", "functions", "waits_for", "problems", "result", "error")
-"""Fields of an answer that may be long, in the order in which they are shortened."""
+"""Fields of an answer to the model that may be long, in the order in which they are shortened."""
 _MAX_ROW_CHARS = 8 * 1024 * 1024
 _MAX_DECLARED_TOOLS = 8
-"""Maximum number of tools that are all declared to a program that names none of them."""
+"""Maximum number of available tools at which all are declared in a type error, if the program names
+none of them."""
 
 
 class ProgramRequest(StrictModel):
-    """Arguments of the meta-tool."""
+    """Arguments of the meta-tool that runs programs."""
 
     code: str = ""
     keep: bool = False
-    """Store the value for later programs instead of returning it to the model."""
+    """Store the value of the program for later programs instead of returning it to the model."""
     previous: str = ""
-    """Key of a stored value."""
+    """Key of a value that an earlier program stored. Empty means none."""
     resume: str = ""
-    """Key of a waiting program."""
+    """Key of a waiting program to continue. Empty runs *code*."""
 
 
 class ProgramRunner:
@@ -93,7 +94,7 @@ class ProgramRunner:
             raise MissingExtraError("programs", "programs")
 
     def sandbox(self) -> Sandbox:
-        """Return the sandbox, which starts at first use."""
+        """Return the sandbox. It starts its processes at the first use."""
         if self._sandbox is None:
             from gateway.plugins.programs.monty import monty_sandbox  # noqa: PLC0415  (an optional extra)
 
@@ -101,7 +102,9 @@ class ProgramRunner:
         return self._sandbox
 
     async def answer(self, meta_call: MetaCall) -> ToolAnswer:
-        """Answer a call of the meta-tool."""
+        """Run or resume the program that the model's call contains, and return the answer for the
+        model.
+        """
         call, arguments = meta_call.call, meta_call.arguments
         try:
             body = await self.run(
@@ -187,9 +190,7 @@ class ProgramRunner:
         *,
         keep_value: bool,
     ) -> JsonObject:
-        """Resume the program until it ends, or until it needs a decision that is not available
-        now.
-        """
+        """Resume a program until it ends or pauses. Return the answer for the model."""
         while result.snapshot is not None:
             if approve is None:
                 return await self._pause(functions, result.snapshot, keep_value=keep_value)
@@ -228,7 +229,7 @@ class ProgramRunner:
     async def _pause(
         self, functions: ProgramFunctions, snapshot: ProgramSnapshot, *, keep_value: bool
     ) -> JsonObject:
-        """Store a program until there is a decision."""
+        """Store a program that waits for a decision. Return the answer for the model."""
         waiting = WaitingProgram(
             caller=dict(caller_row(functions.caller)),
             functions={name: entity.id for name, entity in functions.entities.items()},
@@ -272,7 +273,7 @@ class ProgramRunner:
         return await self._finish(program, functions, result, approve, keep_value=row.keep_value)
 
     async def waiting(self) -> dict[str, WaitingProgram]:
-        """Return the programs that wait for a decision, keyed by their key, oldest first."""
+        """Return the programs that wait for a decision, keyed by program key, oldest first."""
         return await in_thread(waiting_programs, program_store(self._gateway.store))
 
     async def decide(self, key: str, *, approved: bool) -> WaitingProgram:
@@ -290,7 +291,7 @@ class ProgramRunner:
             return await in_thread(decide, store, key, is_approved=approved)
 
     def _text(self, body: JsonObject) -> str:
-        """Return an answer for the model as JSON, with long fields shortened."""
+        """Return an answer for the model as JSON text, with long fields shortened."""
         limit, text = self._options.output_chars, json.dumps(body, ensure_ascii=False)
         for key in _LONG_FIELDS:
             if len(text) <= limit:
@@ -312,7 +313,9 @@ class ProgramRunner:
 
 
 def _shorten(text: str, room: int) -> str:
-    """Return the longest beginning of *text* that takes at most *room* characters as JSON."""
+    """Return the longest beginning of *text* that takes at most *room* characters as a JSON
+    string.
+    """
     text = text[: max(0, room)]
     while (size := len(json.dumps(text, ensure_ascii=False)) - 2) > max(0, room):
         text = text[: len(text) * room // size]
@@ -368,7 +371,7 @@ def _waiting_body(key: str, row: WaitingProgram) -> JsonObject:
 def _problems(
     code: str, functions: ProgramFunctions, problems: tuple[Problem, ...]
 ) -> dict[str, object]:
-    """Return the type errors with their lines, and the declarations of the tools concerned."""
+    """Return the type errors with their lines, and the declarations of the tools in *code*."""
     if not problems:
         return {}
     rows = [_problem(functions, problem) for problem in problems[:_MAX_PROBLEMS]]

@@ -1,11 +1,12 @@
 """Sandboxes, which run programs in other processes with access only to the given functions.
 
-A program is Python code. Its calls are answered in this process as `PendingCall`s; several may be
-open at once. A call that has to wait for a person ends the run with a snapshot, from which any
-sandbox of the same kind can continue.
+A program is Python code. Its calls are answered in this process as `PendingCall`s. Several calls
+may be open at once. A call that has to wait for a person ends the run with a snapshot, from which
+any sandbox of the same kind can continue.
 
-If bubblewrap works, it isolates the processes a second time: without network, capabilities, other
-processes, or files except the binary and the system's libraries, and as the user nobody.
+If bubblewrap works on this machine, it isolates the processes a second time. They then run as the
+user nobody, without network, capabilities, other processes, or files except the interpreter and the
+system's libraries.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class PendingCall:
     """An unanswered call of a program."""
 
     id: int
-    """Number of the call in the program."""
+    """Number that identifies the call in its program."""
     name: str
     positional: tuple[object, ...] = ()
     named: JsonObject = field(default_factory=dict)
@@ -41,13 +42,13 @@ class CallAnswer:
     """Answer to a call of a program."""
 
     value: object = None
-    """Result, as JSON."""
+    """Result of the call, as JSON."""
     error: str = ""
     """Error message that the call raises in the program; empty for a result."""
     error_type: str = "RuntimeError"
-    """Name of a built-in Python exception."""
+    """Name of the built-in Python exception that the call raises for an error."""
     waits: bool = False
-    """True if the call has to wait for a decision."""
+    """True if the call has to wait for a person's decision."""
 
 
 AnswerCall = Callable[[PendingCall], Awaitable[CallAnswer]]
@@ -56,44 +57,45 @@ AnswerCall = Callable[[PendingCall], Awaitable[CallAnswer]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Error message of the type checker."""
+    """Error that the type checker found in a program."""
 
     line: int
-    """Line number, from 1."""
+    """Line number in the program, from 1."""
     message: str
     code: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramSnapshot:
-    """State of a waiting program."""
+    """State of a program whose calls wait for a decision."""
 
     state: bytes
-    """Opaque state for sandboxes of the same kind and version. It contains the program's data."""
+    """Opaque state of the interpreter, for sandboxes of the same kind and version. It contains the
+    program's data."""
     waiting: tuple[PendingCall, ...]
     calls: int
-    """Number of calls so far."""
+    """Number of calls that the program has made so far."""
     printed: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramResult:
-    """Result of a run: a value, an error or a snapshot."""
+    """Result of a run of a program: a value, an error or a snapshot."""
 
     value: object = None
-    """Value of the last expression, as JSON."""
+    """Value of the program's last expression, as JSON."""
     printed: str = ""
     calls: int = 0
     error: str = ""
-    """Reason for a missing value, with the line if known."""
+    """Error that ended the program, with its line if known. Empty without an error."""
     problems: tuple[Problem, ...] = ()
-    """Errors of the type checker. If there are any, nothing ran."""
+    """Errors of the type checker. If there are any, the program did not run."""
     snapshot: ProgramSnapshot | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A program and its functions."""
+    """Code of a program, and the functions that it may call."""
 
     code: str
     functions: Collection[str]
@@ -101,7 +103,7 @@ class Program:
     stubs: str = ""
     """Declarations of the functions, for the type checker."""
     inputs: Mapping[str, object] = field(default_factory=dict)
-    """Values of the program's global variables, as JSON."""
+    """Global variables of the program: JSON values, keyed by name."""
 
 
 class Sandbox(Protocol):
@@ -110,7 +112,13 @@ class Sandbox(Protocol):
     async def run(
         self, program: Program, *, call: AnswerCall, limits: ProgramsOptions
     ) -> ProgramResult:
-        """Check and run *program*. Calls are made only if its types are valid."""
+        """Check the types of *program*, and run it if they are valid.
+
+        Args:
+            program: The program.
+            call: Function that answers the program's calls.
+            limits: Limits of computing time, calls and output.
+        """
 
     async def resume(
         self,
@@ -120,13 +128,13 @@ class Sandbox(Protocol):
         call: AnswerCall,
         limits: ProgramsOptions,
     ) -> ProgramResult:
-        """Continue from *snapshot*, beginning with the answers to its waiting calls.
+        """Continue a program from *snapshot*. First, its waiting calls are answered.
 
         Args:
-            program: The program's functions; the snapshot contains the rest.
+            program: The program's functions. The snapshot contains the rest of the program.
             snapshot: Snapshot of an earlier run.
-            call: Function that answers calls; it is asked again about the waiting calls.
-            limits: Limits, as before. The computing time starts again at zero.
+            call: Function that answers calls, beginning with the waiting calls.
+            limits: Limits, as in the earlier run. The computing time starts again at zero.
         """
 
 
@@ -137,10 +145,11 @@ _TIMEOUT_S = 10.0
 
 @cache
 def wrapped(binary: Path) -> Path | None:
-    """Return an executable that runs *binary* in bubblewrap; None if bubblewrap does not work here.
+    """Return the path of a script that runs *binary* in bubblewrap. None if bubblewrap does not
+    work here.
 
-    The command is tested with ``--version``, because some systems forbid user namespaces. The
-    executable is deleted when this process ends.
+    The script is tested with ``--version``, because some systems forbid user namespaces. It is
+    deleted when this process ends.
     """
     program = shutil.which("bwrap")
     if program is None:
@@ -153,7 +162,7 @@ def wrapped(binary: Path) -> Path | None:
     folder = Path(tempfile.mkdtemp(prefix="gateway-programs-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     script = folder / "program"
-    # The sandbox takes a single path, so a script has to add the arguments.
+    # Monty accepts only the path of its binary, so a script adds the arguments for bubblewrap.
     script.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n', encoding="utf-8")
     script.chmod(0o700)
     return script

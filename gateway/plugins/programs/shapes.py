@@ -19,17 +19,18 @@ from gateway.runtime.json_schema import as_objects
 from gateway.types import JsonObject
 
 MAX_KEYS = 32
-"""Maximum number of keys of a record. An object with more keys is a mapping."""
+"""Maximum number of keys of an object whose keys are listed in its shape. Larger objects are
+mappings with arbitrary keys."""
 MAX_CHOICES = 4
 _MAX_ITEMS = 50
-"""Maximum number of list items that are examined."""
+"""Maximum number of items of a list that are examined for its shape."""
 _MAX_DEPTH = 6
 ANY: JsonObject = {}
 Shape = JsonObject
 
 
 def shape_of(value: object, depth: int = _MAX_DEPTH) -> Shape:
-    """Return the shape of a JSON value; `ANY` for values nested deeper than *depth*."""
+    """Return the shape of a JSON value. Parts nested deeper than *depth* have the shape `ANY`."""
     if depth <= 0:
         return ANY
     if isinstance(value, Mapping):
@@ -68,7 +69,7 @@ def _choices(shape: Shape) -> Sequence[Shape]:
 
 
 def _same_kind(first: Mapping[str, Any], second: Mapping[str, Any]) -> Shape | None:
-    """Return one shape for two shapes of the same type; None if the types differ."""
+    """Return one shape for two shapes of the same JSON type. None if the types differ."""
     kinds = {first.get("type"), second.get("type")}
     if kinds == {"integer", "number"}:
         return {"type": "number"}
@@ -106,7 +107,9 @@ _TEXT_TYPES = (datetime, date, time, Decimal)
 
 
 class ValueRefusedError(ValueError):
-    """The value is not JSON, too large, or nested too deeply (also if it contains itself)."""
+    """The value is not JSON, is too large, or is nested too deeply. A value that contains itself is
+    also nested too deeply.
+    """
 
 
 class _Budget:

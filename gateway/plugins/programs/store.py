@@ -1,4 +1,4 @@
-"""Storage of programs: stored values, and programs that wait for a person."""
+"""Storage of programs that wait for a person, and of values that programs stored."""
 
 from __future__ import annotations
 
@@ -22,25 +22,33 @@ MAX_ROWS = 200
 
 
 class ProgramStore(Protocol):
-    """Rows of JSON, keyed by text. May be used from any thread and by several processes at once."""
+    """Storage of rows, which are JSON texts with a text as key. May be used from any thread and by
+    several processes at once.
+    """
 
     def put(self, key: str, row: str, *, keep_s: float, most: int) -> None:
-        """Store *row*, and delete rows older than *keep_s* seconds.
+        """Store *row* under *key*, and delete old rows.
 
-        Of the keys with the same prefix before the point, only the newest *most* stay.
+        Args:
+            key: Prefix that identifies the caller, a point, and a random part.
+            row: JSON text.
+            keep_s: Rows older than this number of seconds are deleted.
+            most: Maximum number of rows with the same prefix. The oldest are deleted.
         """
 
     def read(self, key: str) -> str | None:
-        """Return a row; None if it does not exist."""
+        """Return the row under *key*. None if it does not exist."""
 
     def replace(self, key: str, old: str, new: str) -> bool:
-        """Replace *old* by *new*. Return False if the row is no longer *old*."""
+        """Replace the row *old* by *new*. Return False if the row under *key* is no longer
+        *old*.
+        """
 
     def take(self, key: str) -> str | None:
-        """Delete a row and return it. Of concurrent calls, only one gets the row."""
+        """Delete the row under *key* and return it. Of concurrent calls, only one gets the row."""
 
     def rows(self) -> Mapping[str, str]:
-        """Return all rows, keyed by their key, oldest first."""
+        """Return all rows by key, oldest first."""
 
 
 @runtime_checkable
@@ -49,11 +57,11 @@ class KeepsPrograms(Protocol):
 
     @property
     def programs(self) -> ProgramStore:
-        """Rows of programs."""
+        """Storage of the rows of programs."""
 
 
 def program_store(store: object) -> ProgramStore:
-    """Return the store for programs in *store*.
+    """Return the storage of programs in *store*.
 
     Raises:
         ConfigError: If *store* does not store programs.
@@ -71,12 +79,12 @@ def new_key(caller: JsonObject) -> str:
 
 
 class WaitingCall(StrictModel):
-    """A call of a program that waits for a person."""
+    """A call of a program that waits for a person's decision."""
 
     id: int
-    """Number of the call in the program."""
+    """Number that identifies the call in its program."""
     tool: str
-    """Canonical id of the tool."""
+    """Canonical id of the called tool."""
     arguments: dict[str, object]
     digest: str
     """Digest of the tool's definition at the time of the call."""
@@ -91,17 +99,17 @@ class WaitingProgram(StrictModel):
     caller: dict[str, object]
     """Caller for whom the program runs, in the form of `caller_row`."""
     functions: dict[str, str]
-    """Tool ids, keyed by function name."""
+    """Ids of the tools that the program may call, keyed by function name."""
     calls: tuple[WaitingCall, ...]
     snapshot: ProgramSnapshot
-    """State in which the program continues."""
+    """State from which the program continues."""
     task: str
     keep_value: bool
     any_tool: bool
     found: tuple[str, ...] = ()
     """Names of tools that the program's searches have found."""
     approved: bool | None = None
-    """The decision; None while there is no decision."""
+    """Decision of a person: True if approved, False if refused. None while there is no decision."""
 
 
 class KeptValue(StrictModel):
@@ -117,13 +125,13 @@ _ROW: TypeAdapter[Row] = TypeAdapter(Annotated[Row, Field(discriminator="kind")]
 
 
 def read_row(store: ProgramStore, key: str) -> tuple[str, Row] | None:
-    """Return a row of *store* as text and parsed; None if it does not exist."""
+    """Return the row under *key* as stored text and as parsed object. None if it does not exist."""
     text = store.read(key)
     return None if text is None else (text, _ROW.validate_json(text))
 
 
 def caller_row(caller: Caller) -> JsonObject:
-    """Return *caller* as JSON. Stored rows are available only to an equal caller."""
+    """Return *caller* as JSON. Only an equal caller can use rows that were stored for it."""
     return {
         "user": caller.user,
         "tenant": caller.tenant,
@@ -133,7 +141,7 @@ def caller_row(caller: Caller) -> JsonObject:
 
 
 def waiting_programs(store: ProgramStore) -> dict[str, WaitingProgram]:
-    """Return the waiting programs of all callers, keyed by their key, oldest first."""
+    """Return the waiting programs of all callers, keyed by program key, oldest first."""
     rows = ((key, _ROW.validate_json(text)) for key, text in store.rows().items())
     return {
         key: row for key, row in rows if isinstance(row, WaitingProgram) and row.approved is None
@@ -141,7 +149,9 @@ def waiting_programs(store: ProgramStore) -> dict[str, WaitingProgram]:
 
 
 def waiting_tools(store: ProgramStore, key: str) -> list[str]:
-    """Return the tools that the program under *key* wants to call; empty if no program waits."""
+    """Return the ids of the tools that the program under *key* waits to call. Empty if there is no
+    such program.
+    """
     _, row = read_row(store, key) or ("", None)
     return [call.tool for call in row.calls] if isinstance(row, WaitingProgram) else []
 

@@ -1,14 +1,14 @@
-"""Python declarations of tools, made from their JSON Schemas for type checker and model. Pure
-functions.
+"""Python declarations of tools, generated from their JSON Schemas. The type checker and the model
+read them. Pure functions.
 
     SendInvoiceResult = TypedDict("SendInvoiceResult", {"id": str, "total": NotRequired[float]})
     async def send_invoice(*, customer: str, amount: float = ...) -> SendInvoiceResult: ...
 
 * Types that Python cannot express are ``Any``. Objects and lists in arguments have loose types,
   because a program builds them from untyped parts. Arguments are checked when the call is made.
-* An argument that the schema does not contain is an error, unless the schema allows others.
-* Names that are invalid in Python are changed. Arguments with invalid names are given as one
-  object.
+* An argument that the schema does not contain is a type error, unless the schema allows others.
+* Names that are invalid in Python are changed. If names of arguments are invalid, all arguments are
+  given as one object.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from gateway.types import JsonObject
 
 MAX_DEPTH = 8
 MAX_CLASSES = 60
-"""Maximum number of classes in the declaration of one tool; further objects are a plain ``dict``.
+"""Maximum number of classes in the declaration of one tool. The remaining objects are a plain
+``dict``.
 """
 _MAX_LITERALS = 40
 _DOC_CHARS = 160
@@ -42,7 +43,7 @@ _RESERVED = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """A tool as a Python function."""
+    """Declaration of a tool as a Python function."""
 
     name: str
     """Name of the function."""
@@ -51,7 +52,7 @@ class Signature:
     is_object: bool
     """True if the arguments are given as one object, because their names are invalid in Python."""
     text: str
-    """Declaration, after the classes that it needs."""
+    """Python code of the declaration, after the classes that it needs."""
 
 
 def identifiers(names: Iterable[str], reserved: Iterable[str] = ()) -> dict[str, str]:
@@ -124,17 +125,18 @@ def _is_argument(name: str) -> bool:
 
 @dataclass(slots=True)
 class _Writer:
-    """Writer for the types of one schema, with the classes of its objects."""
+    """Writer for the types in one schema. It collects the classes for the schema's objects."""
 
     root: JsonObject
     is_input: bool
     classes: dict[str, str] = field(default_factory=dict)
     _open: set[str] = field(default_factory=set)
-    """References that are being resolved. They detect objects that contain their own type."""
+    """Schema references that are being resolved. A reference that is already open belongs to an
+    object that contains its own type."""
 
     def type_of(self, schema: object, name: str, depth: int = MAX_DEPTH) -> str:
-        """Return the type of *schema*. An object becomes a class with the name *name* or a similar
-        one.
+        """Return the Python type for *schema*. An object becomes a class that is named *name*, or
+        similar if that name is used.
         """
         if not isinstance(schema, Mapping) or depth <= 0:
             return "Any"
@@ -171,9 +173,8 @@ class _Writer:
         item = self.type_of(schema.get("items"), f"{name}Item", depth - 1)
         if not self.is_input:
             return f"list[{item}]"
-        # Programs give lists of their own element types, so only a sequence matches all of them. A
-        # text is a
-        # sequence of texts too, so lists of texts stay lists.
+        # A program passes lists with element types of its own, which only Sequence accepts. But a
+        # text is also a sequence of texts, so lists of texts stay lists.
         return "list[str]" if item == "str" or "Literal" in item else f"Sequence[{item}]"
 
     def _object(self, schema: Mapping[str, object], name: str, depth: int) -> str:
@@ -194,8 +195,8 @@ class _Writer:
             part = re.sub(r"\W", "", key.title())
             kind = self.type_of(value, f"{class_name}{part}", depth - 1)
             rows.append(f"{json.dumps(key)}: {kind if key in required else f'NotRequired[{kind}]'}")
-        # Move the class after the classes that it needs. Keys may be any text, so the call syntax
-        # is used.
+        # The class moves after the classes that it needs. It is written as a call of TypedDict,
+        # because keys may be any text.
         del self.classes[class_name]
         self.classes[class_name] = (
             f'{class_name} = TypedDict("{class_name}", {{{", ".join(rows)}}})\n'

@@ -39,9 +39,10 @@ class SqlPrograms:
         self._wall = wall
 
     def put(self, key: str, row: str, *, keep_s: float, most: int) -> None:
-        """Store *row*, as `ProgramStore.put` specifies."""
+        """Store *row* and delete old rows, as `ProgramStore.put` specifies."""
         now = self._wall()
-        # Separate statements, so that two writers that delete the same rows cannot deadlock.
+        # The deletions are separate statements, so that two writers that delete the same rows
+        # cannot deadlock.
         self._database.write("DELETE FROM programs WHERE at < ?", (now - keep_s,))
         self._database.write(
             """INSERT INTO programs VALUES (?, ?, ?)
@@ -49,7 +50,8 @@ class SqlPrograms:
             (key, now, row),
         )
         if owner := key.rpartition(".")[0]:
-            # The character after a point is a slash.
+            # In sort order, the character after a point is a slash, so this range contains all keys
+            # of an owner.
             bound = {"first": f"{owner}.", "end": f"{owner}/", "most": most}
             query = """DELETE FROM programs WHERE key >= :first AND key < :end
                 AND key NOT IN (SELECT key FROM programs WHERE key >= :first AND key < :end
@@ -57,26 +59,26 @@ class SqlPrograms:
             self._database.write(query, bound)
 
     def read(self, key: str) -> str | None:
-        """Return a row. A missing database file is not created."""
+        """Return the row under *key*. A missing database file is not created."""
         if not self._database.is_made():
             return None
         rows = self._database.rows("SELECT row FROM programs WHERE key = ?", (key,))
         return str(rows[0][0]) if rows else None
 
     def replace(self, key: str, old: str, new: str) -> bool:
-        """Replace *old* by *new*, as `ProgramStore.replace` specifies."""
+        """Replace the row *old* by *new*, as `ProgramStore.replace` specifies."""
         query = "UPDATE programs SET row = ? WHERE key = ? AND row = ?"
         return self._database.write(query, (new, key, old)) > 0
 
     def take(self, key: str) -> str | None:
-        """Delete a row and return it, as `ProgramStore.take` specifies."""
+        """Delete the row under *key* and return it, as `ProgramStore.take` specifies."""
         with self._database.transaction() as session:
             rows = session.rows("SELECT row FROM programs WHERE key = ? FOR UPDATE", (key,))
             session.write("DELETE FROM programs WHERE key = ?", (key,))
         return str(rows[0][0]) if rows else None
 
     def rows(self) -> Mapping[str, str]:
-        """Return all rows. A missing database file is not created."""
+        """Return all rows by key. A missing database file is not created."""
         if not self._database.is_made():
             return {}
         return dict(self._database.rows("SELECT key, row FROM programs ORDER BY at, key"))

@@ -1,4 +1,5 @@
-"""Servers that the catalog lacks: the bundled list and a registry, ranked by the gateway's search.
+"""Servers that the catalog lacks, from the bundled list and a registry. The gateway's search ranks
+them.
 
 * Only the registry that the host configured is fetched, at most once a day. While it cannot be
   reached, the last stored answer is used, whatever its age.
@@ -41,12 +42,13 @@ from gateway.types.listing import Listing
 
 _BUNDLED_FILE = Path(__file__).with_name("bundled_servers.json")
 _SOURCE_NAME = "mcp-server"
-"""Source name of the entries. All ids contain it, so it does not affect the ranking."""
+"""Source name for all entries while they are ranked. As part of every id, it does not affect the
+ranking."""
 
 
 @cache
 def bundled_servers() -> tuple[RegistryEntry, ...]:
-    """Return the entries of the bundled list, in file order."""
+    """Return the entries of the bundled list of servers, in the order of its file."""
     raw = json.loads(_BUNDLED_FILE.read_text(encoding="utf-8"))
     return tuple(parse_entry(item, source=BUNDLED) for item in raw)
 
@@ -54,7 +56,7 @@ def bundled_servers() -> tuple[RegistryEntry, ...]:
 async def available_servers(
     options: ProvisionOptions, upstream: UpstreamOptions, folder: Path
 ) -> tuple[list[RegistryEntry], list[Diagnostic]]:
-    """Return the entries of the bundled list and the configured registry, without duplicate names.
+    """Return the servers in the bundled list and the configured registry, without duplicate names.
 
     If both have a name, the bundled entry is used, because it was checked.
 
@@ -86,7 +88,11 @@ async def _registry_answer(
     folder: Path,
     diagnostics: list[Diagnostic],
 ) -> Sequence[object]:
-    """Return the items of the registry: the stored answer, or a new one if that is too old."""
+    """Return the server items of the registry: from the stored answer if it is recent enough or the
+    registry cannot be reached, else from a new answer.
+
+    Failures are added to *diagnostics*.
+    """
     registry_origin = origin(options.registry)
     path = folder / f"{hashlib.sha256(options.registry.encode()).hexdigest()[:16]}.json"
     stored = _read_answer(path)
@@ -128,7 +134,7 @@ def _read_answer(path: Path) -> list[object] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerCandidate:
-    """An entry, and the confidence that it serves the intent."""
+    """A server in a registry, and the confidence that it serves the intent."""
 
     entry: RegistryEntry
     confidence: float
@@ -138,14 +144,14 @@ class ServerCandidate:
 async def rank_servers(
     gateway: Gateway, entries: Sequence[RegistryEntry], intent: str, *, limit: int, max_ranked: int
 ) -> tuple[ServerCandidate, ...]:
-    """Return up to *limit* of *entries* for *intent*, best first; empty if no entry is likely to
-    serve.
+    """Return the servers most likely to serve *intent*, best first. Empty if no server is likely
+    to.
 
     Args:
-        gateway: Gateway whose strategy and embedder rank.
-        entries: Entries in any order; equal scores are ordered by name.
+        gateway: Gateway whose search strategy and embedder rank the entries.
+        entries: Entries in any order. Equal scores are ordered by name.
         intent: Task that the server should serve.
-        limit: Maximum number of candidates.
+        limit: Maximum number of returned candidates.
         max_ranked: Maximum number of entries to embed, preselected by words. Embedding a whole
             registry would take minutes.
     """
@@ -174,7 +180,7 @@ async def _search(
 ) -> tuple[ServerCandidate, ...]:
     by_name: dict[str, RegistryEntry] = {}
     for entry in sorted(entries, key=lambda entry: entry.name):
-        # If two publishers use one short name, the second entry gets its full name.
+        # If two publishers use the same short name, the second entry gets its full name.
         by_name[entry.name if entry.short in by_name else entry.short] = entry
     search = replace(options.search, max_limit=max(options.search.max_limit, limit))
     options = replace(options, search=search)
@@ -191,8 +197,8 @@ async def _search(
 
 @dataclass(frozen=True, slots=True)
 class _BorrowedEmbedder:
-    """Another gateway's embedder, run on that gateway's loop, because its connections belong to
-    it.
+    """Embedder of another gateway. It runs on that gateway's loop, because its connections belong
+    to that loop.
     """
 
     embedder: Embedder
@@ -208,12 +214,13 @@ class _BorrowedEmbedder:
 
 @dataclass(frozen=True)
 class _EntrySource:
-    """Entries as a source of tools, which is only ranked and never called."""
+    """Registry entries as a source of tools, so that they can be ranked. They are never called."""
 
     by_name: Mapping[str, RegistryEntry]
     server = _SOURCE_NAME
     trusted = True
-    # True, because entries are only ranked. A server's tools are scanned when it lists them.
+    # Entries are not scanned as tools, because they are only ranked. The tools of a server are
+    # scanned when the server lists them.
 
     async def list_tools(self) -> Listing:
         definitions = tuple(

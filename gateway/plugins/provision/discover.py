@@ -1,4 +1,4 @@
-"""Overview of the catalog: servers and tools with state, confidence and schema.
+"""Overview of the catalog: its servers and tools with state, confidence and schema.
 
 Only the local catalog is read, never a registry.
 """
@@ -25,27 +25,27 @@ from gateway.types import (
 )
 
 LIMIT = 20
-"""Default maximum number of tools."""
+"""Default maximum number of tools in an overview."""
 _NO_CONNECTION = "local"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSummary:
-    """One server of the catalog."""
+    """Summary of one server of the catalog."""
 
     name: str
     state: str
-    """``idle``, ``connecting``, ``active``, ``failed`` or ``closed``; ``local`` for functions and
-    other sources without a connection."""
+    """State of the connection: ``idle``, ``connecting``, ``active``, ``failed`` or ``closed``.
+    ``local`` for functions and other sources without a connection."""
     tools: int
-    """Number of visible tools of the server."""
+    """Number of the server's tools that the caller may see."""
     confidence: float | None = None
-    """Confidence of the server's best tool; None without an intent."""
+    """Confidence of the server's best tool, 0 to 1. None without an intent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSummary:
-    """One tool of the catalog."""
+    """Summary of one tool of the catalog."""
 
     id: str
     name: str
@@ -55,23 +55,25 @@ class ToolSummary:
     """State of the tool's server."""
     description: str
     confidence: float | None = None
-    """Calibrated confidence, 0 to 1; None without an intent."""
+    """Calibrated confidence that the tool serves the intent, 0 to 1. None without an intent."""
     score: float | None = None
-    """Ranking score; None without an intent."""
+    """Ranking score of the tool. None without an intent."""
     schema: JsonObject = field(default_factory=dict)
-    """JSON schema of the arguments."""
+    """JSON schema of the tool's arguments."""
     suspicious: bool = False
-    """True if the definition may contain a prompt injection. A model must not read it."""
+    """True if the tool's definition may contain a prompt injection. Then a model must not read
+    it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogOverview:
-    """Servers and tools of the catalog."""
+    """Servers and tools of the catalog, for an intent or all."""
 
     servers: tuple[ServerSummary, ...]
-    """With an intent, the servers of *tools*, best first. Without one, all servers, by name."""
+    """With an intent, the servers of *tools*, best first. Without an intent, all servers by
+    name."""
     tools: tuple[ToolSummary, ...]
-    """With an intent, best first. Without one, by name."""
+    """With an intent, the matching tools, best first. Without an intent, tools by name."""
     mode: RankingMode
     diagnostics: tuple[Diagnostic, ...] = ()
 
@@ -123,7 +125,7 @@ async def discover(
         if match.id in entities
     )
     own_diagnostics = (await gateway.report(wait=False)).diagnostics if caller is None else ()
-    # The progress of the index is already part of the search's diagnostics.
+    # The search's diagnostics already contain the progress of the index.
     diagnostics = (item for item in own_diagnostics if item.code != "index_building")
     return CatalogOverview(
         servers=_summarize_servers(tools if has_intent else None, entities.values(), states),
@@ -167,12 +169,12 @@ def _summarize_servers(
 
 
 def overview_for_model(overview: CatalogOverview, *, max_chars: int) -> dict[str, object]:
-    """Return an overview as JSON for a model. Suspicious tools have no description or schema.
+    """Return an overview as JSON for a model. Suspicious tools are without description and schema.
 
     Args:
         overview: The overview.
-        max_chars: Approximate maximum length of all tools. The remaining tools are counted in
-            ``omitted``.
+        max_chars: Approximate maximum length of the texts of all tools, in characters. The
+            remaining tools are only counted, as ``omitted``.
     """
     tools: list[dict[str, object]] = []
     room = max_chars
@@ -193,7 +195,9 @@ def overview_for_model(overview: CatalogOverview, *, max_chars: int) -> dict[str
 
 
 def _row(summary: ServerSummary | ToolSummary, *fields: str) -> dict[str, object]:
-    """Return *fields* as a dict, without None and with rounded numbers."""
+    """Return the values of *fields*, keyed by name. Fields that are None are left out, and numbers
+    are rounded.
+    """
     values = {field: getattr(summary, field) for field in fields}
     return {
         key: round(value, 4) if isinstance(value, float) else value

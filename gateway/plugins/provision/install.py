@@ -1,4 +1,4 @@
-"""Installation of a package, and search for the server's program among its files. Runs no package
+"""Installation of a package, and search for the program that starts the server. Runs no package
 code.
 
 An install command gets no shell, few variables, no input and a time limit. The user's settings of
@@ -49,10 +49,10 @@ _SEPARATORS = re.compile(r"[-_.]+")
 async def install(
     plan: Plan, programs: Programs, *, limit_s: float
 ) -> tuple[Plan, tuple[str, ...]]:
-    """Run the install commands of *plan* and find the server's program.
+    """Run the install commands of *plan* and find the program that starts the server.
 
     Args:
-        plan: Plan for a package. Its folder exists and is empty.
+        plan: Plan for a package. The plan's folder exists and is empty.
         programs: Installers of this machine.
         limit_s: Time limit of each command, in seconds.
 
@@ -132,7 +132,9 @@ def _output_tail(errors: TextIO) -> str:
 
 
 def _find_python_program(server: str, package: Package, folder: Path) -> tuple[Path, Iterable[str]]:
-    """Return the package's program, and all packages of the virtual environment."""
+    """Return the path of the Python package's program, and all packages in the virtual
+    environment.
+    """
     paths = [str(path) for path in folder.glob("[Ll]ib*/**/site-packages")]
     by_name = {_normalize(item.name): item for item in distributions(path=paths)}
     distribution = by_name.get(_normalize(package.identifier))
@@ -146,7 +148,7 @@ def _find_python_program(server: str, package: Package, folder: Path) -> tuple[P
 
 
 def _find_npm_program(server: str, package: Package, folder: Path) -> tuple[Path, Iterable[str]]:
-    """Return the script of the package's program, and all packages of the folder."""
+    """Return the path of the npm package's script, and all packages in the folder."""
     home = folder / "node_modules" / package.identifier
     try:
         manifest = json.loads((home / "package.json").read_bytes())
@@ -169,10 +171,10 @@ def _find_npm_program(server: str, package: Package, folder: Path) -> tuple[Path
 
 
 def _confine(server: str, name: str, home: Path, folder: Path) -> Path:
-    """Return the file *name* in *home*, with links resolved.
+    """Return the path of the file *name* in the folder *home*, with links resolved.
 
     Raises:
-        UpstreamError: If it is not a file in *home*, or *home* is not in *folder*.
+        UpstreamError: If *name* is not a file in *home*, or *home* is not in *folder*.
     """
     resolved = home.resolve()
     path = (resolved / name).resolve()
@@ -183,7 +185,7 @@ def _confine(server: str, name: str, home: Path, folder: Path) -> Path:
 
 
 def _select_program(server: str, names: Sequence[str], wanted: str) -> str:
-    """Return the program that is named like the package, or the only program."""
+    """Return the program named like the package (*wanted*), or else the only one of *names*."""
     alike = [name for name in names if _normalize(name) == _normalize(wanted)]
     for choices in ([wanted] if wanted in names else alike, names):
         if len(choices) == 1:

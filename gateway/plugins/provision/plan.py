@@ -1,4 +1,4 @@
-"""Plan for the installation of one server, with every command in full. Pure functions.
+"""Plan for the installation of one server. It contains every command in full. Pure functions.
 
 * A package gets its own folder and is not installed into the gateway's environment.
 * A command is a list of arguments, and no shell is used.
@@ -28,14 +28,16 @@ Commands = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programs:
-    """Programs of this machine that install and run packages; None if a program is missing."""
+    """Paths of the programs of this machine that install and run packages. None if a program is
+    missing.
+    """
 
     python: str = sys.executable
     pip: str | None = None
-    """Path of the file that runs *python*'s pip in another interpreter."""
+    """Path of pip's runner script, with which another interpreter can run the pip of *python*."""
     uv: str | None = None
     npm: tuple[str, ...] | None = None
-    """npm and its first arguments."""
+    """Command that starts npm: the program and its first arguments."""
     node: str | None = None
 
     @classmethod
@@ -63,9 +65,9 @@ class Programs:
             return ((*venv, str(folder)), (*pip, *wheel))
         if self.pip is None:
             return ()
-        # Compiling unused modules would take most of the installation time.
+        # Compiling all modules, also unused ones, would take most of the installation time.
         flags = ("--quiet", "--no-compile", "--no-input", "--disable-pip-version-check")
-        # Isolated, so that a file venv.py in the current folder cannot run.
+        # -I isolates the interpreter, so that a file venv.py in the current folder cannot run.
         venv = (self.python, "-I", "-m", "venv", "--without-pip", str(folder))
         return (venv, (inside, "-I", str(_RUN_PIP), self.pip, "install", *flags, *wheel))
 
@@ -73,7 +75,7 @@ class Programs:
         """Return the command that installs *package* into *folder* without running scripts."""
         if self.npm is None:
             return ()
-        # No scripts, and no git, because its settings can name programs to run.
+        # Scripts are package code, and settings of git can name programs to run.
         safe = ("--ignore-scripts", "--allow-git=none")
         flags = (*safe, "--no-audit", "--no-fund", "--save-exact", "--omit=dev")
         requirement = f"{package.identifier}@{package.version}"
@@ -85,29 +87,30 @@ class Needs:
     """Inputs of an entry that the host still has to provide or confirm."""
 
     missing: tuple[str, ...] = ()
-    """Required inputs without a value."""
+    """Names of required inputs without a value."""
     unsafe: tuple[str, ...] = ()
-    """Reasons why values may not be used as given."""
+    """Reasons why the host's values may not be used as given."""
     handed: tuple[str, ...] = ()
-    """Environment variables that the server would get although the host did not name them."""
+    """Names of environment variables that the server would get although the host did not name
+    them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """One way to install and run a server."""
+    """Plan for one way to install and run a server."""
 
     entry: RegistryEntry
     route: Package | Remote
     server: str
     """Name of the server in the catalog."""
     folder: Path | None = None
-    """Folder of the package; None for a remote server."""
+    """Folder for the package. None for a remote server."""
     install: Commands = ()
     """Install commands, in order."""
     command: tuple[str, ...] = ()
-    """Command of the server; empty if it is known only after the installation."""
+    """Command that starts the server. Empty if it is known only after the installation."""
     args: tuple[str, ...] = ()
-    """Arguments after the command."""
+    """Arguments of the server, after *command*."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Environment variables of the server's process. Secrets are references."""
     url: str = ""
@@ -116,12 +119,14 @@ class Plan:
 
     @property
     def launch(self) -> tuple[str, ...]:
-        """Program and arguments of the server; empty if remote or not yet known."""
+        """Program and arguments that start the server. Empty if it is remote, or the program is not
+        known yet.
+        """
         return (*self.command, *self.args) if self.command else ()
 
     @property
     def kind(self) -> str:
-        """``pypi``, ``npm``, …, or ``remote``."""
+        """Type of the package, such as ``pypi`` or ``npm``. ``remote`` for a remote server."""
         return self.route.kind if isinstance(self.route, Package) else "remote"
 
     def config_entry(self) -> dict[str, object]:
@@ -144,12 +149,12 @@ def make_plan(  # noqa: PLR0913  (keyword-only, all that a plan depends on)
     environment: Mapping[str, str],
     programs: Programs,
 ) -> Plan:
-    """Plan the installation of *entry* by *route*.
+    """Plan the installation of a server from one package, or its use as a remote server.
 
     Args:
-        entry: The server.
-        route: One of its packages or remotes.
-        server: Name of the server in the catalog.
+        entry: Registry entry of the server.
+        route: One of the packages or remotes of *entry*.
+        server: Name for the server in the catalog.
         folder: Folder for this package only.
         inputs: Values of arguments, variables, headers and placeholders, keyed by name.
         environment: Environment variables that are set.
@@ -176,8 +181,8 @@ def make_plan(  # noqa: PLR0913  (keyword-only, all that a plan depends on)
 
 
 def server_name(entry: RegistryEntry, used: frozenset[str]) -> str:
-    """Return a name for *entry* that is not in *used*: its short name, with a number if
-    necessary.
+    """Return a name for the server of *entry* that is not in *used*: its short name, with a number
+    if necessary.
     """
     base = _INVALID_CHARS.sub("-", entry.short)[:_MAX_NAME_CHARS].strip(".-") or "server"
     folded = {name.casefold() for name in used}
@@ -188,12 +193,14 @@ def server_name(entry: RegistryEntry, used: frozenset[str]) -> str:
 
 
 def bin_folder(folder: Path) -> Path:
-    """Return the folder of programs in a virtual environment."""
+    """Return the folder that contains the programs of the virtual environment *folder*."""
     return folder / ("Scripts" if sys.platform == "win32" else "bin")
 
 
 def _which(program: str) -> str | None:
-    """Return the absolute path of *program*, because installing changes the working folder."""
+    """Return the path of *program*, or None if it is missing. The path is absolute, because
+    installing changes the working folder.
+    """
     path = shutil.which(program)
     return str(Path(path).absolute()) if path else None
 
@@ -215,7 +222,15 @@ class _InputValues:
     def fill_each(
         self, inputs: Sequence[Input], *, from_environment: bool = False
     ) -> list[tuple[Input, str]]:
-        """Return the inputs that have a value, each with its value."""
+        """Return the inputs that have a value, each with its value. Missing required inputs are
+        recorded.
+
+        Args:
+            inputs: Inputs of the registry entry.
+            from_environment: For a required input without a value, refer to the environment
+                variable
+                with its name, if that is set.
+        """
         values: list[tuple[Input, str]] = []
         for item in inputs:
             self._check(item.flag or item.name)
@@ -231,7 +246,9 @@ class _InputValues:
         return values
 
     def fill(self, template: str, variables: Sequence[Input]) -> str:
-        """Return *template* with its placeholders filled. Undeclared placeholders stay."""
+        """Return *template* with the values of *variables* in its placeholders. Undeclared
+        placeholders stay unchanged.
+        """
         self._check(template)
         values = {item.name: self._value(item) for item in variables}
         self._missing += [
@@ -253,14 +270,16 @@ class _InputValues:
         return value
 
     def _check(self, text: str) -> None:
-        # A reference in the entry would be replaced by the host's own secrets.
+        # The configuration would replace a reference in the entry by one of the host's own secrets.
         if is_reference(text):
             self._unsafe.append("the entry refers to the environment or the keyring")
-        # A person must be able to see the whole command.
+        # A person must be able to see the whole command before agreeing to it.
         if not is_visible(text):
             self._unsafe.append("the entry contains invisible characters")
 
 
 def is_reference(text: str) -> bool:
-    """Return whether a configuration would replace *text* with a value from elsewhere."""
+    """Return whether *text* is a reference that the configuration would replace, for example by a
+    secret.
+    """
     return "${" in text or text.startswith(("env:", "keyring:"))

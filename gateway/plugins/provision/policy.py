@@ -1,4 +1,4 @@
-"""Policy checks of a plan, and consent of a person.
+"""Policy checks of an installation plan, and a person's consent to it.
 
 Each check passes, asks or refuses. ``refuse`` is final. ``ask`` is a doubt that a person may
 settle, but ``--yes`` may not. All checks run and are reported.
@@ -28,7 +28,7 @@ from gateway.plugins.provision.registry_schema import BUNDLED, Package, Registry
 
 Verdict = Literal["pass", "ask", "refuse"]
 _CheckResult: TypeAlias = tuple[Verdict, str]
-"""Verdict and reason."""
+"""Verdict of a check, and its reason."""
 
 _PYPI_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 _NPM_NAME = re.compile(r"(@[a-z0-9~][a-z0-9._~-]{0,98}/)?[a-z0-9~][a-z0-9._~-]{0,98}")
@@ -43,7 +43,7 @@ _TRANSPORTS = frozenset({"streamable-http", "http"})
 
 @dataclass(frozen=True, slots=True)
 class PolicyCheck:
-    """One condition and its verdict."""
+    """Name of one policy check, its verdict, and the reason."""
 
     name: str
     verdict: Verdict
@@ -63,9 +63,9 @@ def check_plan(
     Args:
         plan: The plan.
         confidence: Probability that the server serves the intent, 0 to 1.
-        options: The policy.
+        options: Options that define the policy.
         programs: Installers of this machine.
-        private_hosts: Hosts of the private network that may be used.
+        private_hosts: Hosts in the private network that a remote server may use.
     """
     entry, route = plan.entry, plan.route
     if isinstance(route, Package):
@@ -95,24 +95,24 @@ Stage = Literal["install", "run", "keep"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Question that a person has to agree to."""
+    """Question whether a person agrees to the next step of an installation."""
 
     stage: Stage
     plan: Plan
     commands: tuple[tuple[str, ...], ...] = ()
-    """Commands that run now, each with its program and all arguments."""
+    """Commands that run after consent, each with its program and all arguments."""
     launch: tuple[str, ...] = ()
-    """Command of the server. Before the installation, it is the planned command. Before the first
-    run, it has the absolute path of a file in the package's folder. Empty for a remote server, or
-    if it is known only after the installation."""
+    """Command that starts the server. Before the installation, it is the planned command. Before
+    the first run, it has the absolute path of a file in the package's folder. Empty for a remote
+    server, or if it is known only after the installation."""
     gates: tuple[PolicyCheck, ...] = ()
-    """Policy checks of the plan."""
+    """Results of the policy checks of the plan."""
     warnings: tuple[str, ...] = ()
-    """Further reasons against it, such as suspicious tools."""
+    """Further reasons against the step, such as suspicious tools."""
 
 
 Consent = Callable[[Question], Awaitable[bool]]
-"""Function that returns True if the step may be done."""
+"""Function that asks a person. It returns True if the person agrees to the step."""
 
 
 async def by_policy(question: Question) -> bool:
@@ -171,9 +171,11 @@ def _check_package(
 
 
 def _check_index(index: str, options: ProvisionOptions) -> _CheckResult:
-    """Check the index that the entry names. Packages come only from the index of this machine."""
+    """Return a doubt if the entry names another package index, because packages are fetched only
+    from the index that is configured on this machine.
+    """
     if not index or index in {url.rstrip("/") for url in options.indexes}:
-        return "pass", "the index of this machine"
+        return "pass", "packages come from the package index of this machine"
     reason = f"the entry names {index}, but the package of that name is fetched from"
     return "ask", f"{reason} this machine's index"
 
@@ -191,7 +193,7 @@ def _check_remote(
 def _check_url(url: str, private_hosts: tuple[str, ...]) -> _CheckResult:
     try:
         url_origin = HttpServer(url).origin
-        # The IP addresses of a host name are checked when connecting.
+        # Here only the URL is checked. The IP addresses of its host are checked when connecting.
         check_url(url, private_hosts)
     except ConfigError as error:
         return "refuse", str(error)

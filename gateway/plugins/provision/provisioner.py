@@ -47,15 +47,16 @@ class Provisioner(Setup):
     Args:
         gateway: Gateway that gets the new server.
         options: Registry, policy and limits.
-        config: The ``mcp.json`` that gets the new server; None keeps it in memory.
-        consent: Asked before anything is installed or run. The default refuses.
-        programs: Programs that install and run packages; None searches ``PATH``.
-        progress: Called at each step.
+        config: The ``mcp.json`` that gets the new server. None keeps the server in memory.
+        consent: Function that asks a person before anything is installed or run. The default
+            refuses.
+        programs: Programs that install and run packages. None searches ``PATH``.
+        progress: Callback for each step.
     """
 
     @property
     def folder(self) -> Path:
-        """Folder of the packages and the audit."""
+        """Folder that contains the installed packages and the audit file."""
         folder = self.options.folder or Path(platformdirs.user_data_dir("tool-gateway")) / "servers"
         return folder.resolve()
 
@@ -119,7 +120,9 @@ class Provisioner(Setup):
     async def _plan(
         self, intent: str, pick: str, inputs: Mapping[str, str], audit: Audit
     ) -> ProvisionResult:
-        """Rank the servers that the catalog lacks, and check the plans of likely ones."""
+        """Rank the servers that the catalog lacks, check plans for the likely ones, and select a
+        plan.
+        """
         options, upstream = self.options, self.gateway.options.upstream
         folder = environment().cache_dir / "registries"
         entries, diagnostics = await available_servers(options, upstream, folder)
@@ -161,7 +164,7 @@ class Provisioner(Setup):
     def _judge(
         self, candidate: ServerCandidate, inputs: Mapping[str, str], names_in_use: frozenset[str]
     ) -> list[_JudgedPlan]:
-        """Return a plan for each package and remote of a candidate, with its policy checks."""
+        """Return a plan for each package and remote of a candidate, each with its policy checks."""
         entry = candidate.entry
         server = server_name(entry, names_in_use)
         names = frozenset(item.name for package in entry.packages for item in package.environment)
@@ -208,10 +211,10 @@ class Provisioner(Setup):
 
 
 def _select_plan(plans: Sequence[Sequence[_JudgedPlan]]) -> _JudgedPlan | None:
-    """Return the best plan of the best candidate that has a usable plan.
+    """Return the best plan of the first candidate that has a usable plan. None without plans.
 
     A candidate that only lacks inputs is not skipped, so that the host learns which inputs are
-    missing.
+    missing. If no plan is usable, return the best plan of the first candidate.
     """
     best = [min(alternatives, key=_obstacle_level) for alternatives in plans if alternatives]
     usable = (plan for plan in best if _obstacle_level(plan) < _UNUSABLE)

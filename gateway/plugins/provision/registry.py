@@ -29,7 +29,7 @@ from gateway.runtime.library_logs import quiet_libraries
 from gateway.runtime.retry import retry_connect
 
 _PAGE_SIZE = 100
-"""Entries per page; the maximum of the official registry."""
+"""Number of entries in one page, which is the maximum of the official registry."""
 _MAX_CURSOR_CHARS = 2000
 _TOO_MANY_REQUESTS = 429
 
@@ -47,12 +47,12 @@ class _Page(BaseModel):
 
 @dataclass(slots=True)
 class RegistryAnswer:
-    """Answer of a registry."""
+    """All pages of a registry's answer."""
 
     raw: list[object] = field(default_factory=list)
-    """Items of ``servers`` of all pages, as decoded JSON."""
+    """Items of the field ``servers`` of all pages, as decoded JSON."""
     cut: str = ""
-    """Reason why pages are missing; empty if the answer is complete."""
+    """Reason why the last pages are missing. Empty if the answer is complete."""
 
 
 def origin(base: str) -> str:
@@ -75,15 +75,15 @@ def origin(base: str) -> str:
 
 
 def parse_entries(raw: Sequence[object], *, source: str) -> tuple[list[RegistryEntry], str]:
-    """Parse the items of ``servers``.
+    """Parse the items of the field ``servers`` of a registry's answer.
 
     Args:
-        raw: Decoded JSON.
+        raw: Items as decoded JSON.
         source: `RegistryEntry.source` of the entries.
 
     Returns:
-        The newest version of each name, in the order of *raw*, and the reason why items were
-        skipped.
+        The newest version of each server, in the order of *raw*, and the reason why items were
+        skipped, empty if none was.
     """
     entries: dict[str, RegistryEntry] = {}
     faults: list[str] = []
@@ -101,11 +101,11 @@ def parse_entries(raw: Sequence[object], *, source: str) -> tuple[list[RegistryE
 
 
 async def fetch(base: str, options: ProvisionOptions, upstream: UpstreamOptions) -> RegistryAnswer:
-    """Fetch every page.
+    """Fetch every page of a registry's list of servers.
 
     Args:
         base: URL of the registry; ``/v0.1`` is added if it contains no version.
-        options: Limits.
+        options: Limits on pages, bytes, entries and time.
         upstream: Retries and allowed private hosts.
 
     Raises:

@@ -1,8 +1,8 @@
 """Schema of registry entries: JSON of the official MCP registry as dataclasses.
 
 The format is `server.json` with the registry's own metadata in ``_meta`` (API v0.1,
-docs/reference/api of modelcontextprotocol/registry). All text is untrusted. It is shown, ranked and
-checked, but never run unchecked.
+docs/reference/api of modelcontextprotocol/registry). All texts in an entry are untrusted. They are
+shown, ranked and checked, and no command in an entry runs before these checks.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from gateway.runtime.json_models import validation_message
 from gateway.runtime.text import clean
 
 BUNDLED = "known"
-"""`RegistryEntry.source` of an entry of the bundled list."""
+"""`RegistryEntry.source` of an entry from the bundled list."""
 OFFICIAL = "io.modelcontextprotocol.registry/official"
-"""Key of ``_meta`` for the registry's own metadata."""
+"""Key in ``_meta`` for the metadata that the official registry itself adds."""
 
 _NAME = re.compile(r"[A-Za-z0-9.-]{1,100}/[A-Za-z0-9._-]{1,100}")
 _TITLE_CHARS = 100
 _DESCRIPTION_CHARS = 1000
 _MAX_TEXT_CHARS = 2000
 _MAX_ITEMS = 50
-"""Maximum number of packages, remotes, arguments or variables of an entry."""
+"""Maximum number of packages, of remotes, of arguments and of variables of an entry."""
 _CONFIG = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
 
 def _from_argument(raw: object) -> object:
-    """Convert a command-line argument to the keys of `Input`."""
+    """Convert the JSON of a command-line argument to the keys of `Input`."""
     if not isinstance(raw, Mapping):
         return raw
     name = raw.get("name")
@@ -53,7 +53,9 @@ def _from_argument(raw: object) -> object:
 
 
 def _from_named_input(raw: object) -> object:
-    """Convert a variable or header, which has no flag."""
+    """Convert the JSON of an environment variable or header to the keys of `Input`. It has no
+    flag.
+    """
     if not isinstance(raw, Mapping):
         return raw
     if not raw.get("name"):
@@ -62,7 +64,9 @@ def _from_named_input(raw: object) -> object:
 
 
 def _placeholders(raw: object) -> object:
-    """Convert the placeholders of a template. Nested placeholders are dropped."""
+    """Convert the JSON of a template's placeholders to a list of inputs. Nested placeholders are
+    dropped.
+    """
     if not isinstance(raw, Mapping):
         return raw or ()
     return tuple(
@@ -88,15 +92,16 @@ IsTrue = Annotated[bool, BeforeValidator(lambda value: value is True)]
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Input:
-    """An argument, environment variable, header or placeholder."""
+    """Command-line argument, environment variable, header or placeholder that a server needs."""
 
     name: Text
-    """Name. For a positional argument, its ``valueHint``."""
+    """Name of the input. For a positional argument, its ``valueHint``."""
     description: Description = ""
     flag: Text = ""
     """Command-line option before the value, such as ``--port``; empty for a positional argument."""
     value: OptionalText = None
-    """Value fixed by the entry. ``{name}`` is replaced by the value of that item in *variables*."""
+    """Value fixed by the entry. ``{name}`` in it is replaced by the value of that item in
+    *variables*."""
     default: OptionalText = None
     required: IsTrue = Field(default=False, validation_alias="isRequired")
     secret: IsTrue = Field(default=False, validation_alias="isSecret")
@@ -110,10 +115,10 @@ Arguments = Items[Annotated[Input, BeforeValidator(_from_argument)]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Package:
-    """A package of a public index that contains the server."""
+    """A package of a public index that installs the server."""
 
     kind: RequiredText = Field(validation_alias="registryType")
-    """Type of package in the registry: ``pypi``, ``npm``, ``oci`` …"""
+    """Type of the package, such as ``pypi``, ``npm`` or ``oci``."""
     identifier: RequiredText
     version: Text = ""
     transport: RequiredText = Field(validation_alias=AliasPath("transport", "type"))
@@ -122,15 +127,15 @@ class Package:
     runtime_arguments: Annotated[bool, BeforeValidator(bool)] = Field(
         default=False, validation_alias="runtimeArguments"
     )
-    """True if the entry has arguments for the program that runs the package."""
+    """True if the entry has arguments for the program that runs the package, such as ``npx``."""
     base_url: Text = Field(default="", validation_alias="registryBaseUrl")
-    """URL of the package index, if the entry names one."""
+    """URL of the package index. Empty if the entry does not name one."""
     sha256: Text = Field(default="", validation_alias="fileSha256")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Remote:
-    """A server that runs elsewhere."""
+    """A server that runs elsewhere and is reached by URL."""
 
     transport: RequiredText = Field(validation_alias="type")
     url: RequiredText
@@ -143,21 +148,22 @@ class RegistryEntry:
     """One version of a server in a registry."""
 
     name: RequiredText
-    """``namespace/name``. The registry verified the namespace."""
+    """Full name, ``namespace/name``. The registry verified that the publisher owns the
+    namespace."""
     title: Annotated[Text, AfterValidator(lambda text: clean(text, limit=_TITLE_CHARS))] = ""
     description: Description = ""
     version: Text = ""
     status: Text = "active"
-    """``active``, ``deprecated`` or ``deleted``."""
+    """Status in the registry: ``active``, ``deprecated`` or ``deleted``."""
     latest: bool = True
     updated: Text = ""
-    """Time of the last change, RFC 3339; empty if unknown."""
+    """Time of the last change of the entry, RFC 3339. Empty if unknown."""
     source: str = BUNDLED
-    """`BUNDLED`, or the origin of the registry's URL."""
+    """`BUNDLED` for the bundled list, else the origin of the registry's URL."""
     packages: Items[Package] = ()
     remotes: Items[Remote] = ()
     suspicions: tuple[str, ...] = ()
-    """Reasons why the text may contain a prompt injection."""
+    """Reasons why the texts of the entry may contain a prompt injection."""
 
     @property
     def namespace(self) -> str:
@@ -174,10 +180,10 @@ _ENTRY = TypeAdapter(RegistryEntry)
 
 
 def parse_entry(raw: object, *, source: str) -> RegistryEntry:
-    """Parse one item of ``servers``.
+    """Parse one item of the field ``servers`` of a registry's answer.
 
     Args:
-        raw: Decoded JSON.
+        raw: Item as decoded JSON.
         source: `RegistryEntry.source` of the entry.
 
     Raises:
@@ -189,7 +195,7 @@ def parse_entry(raw: object, *, source: str) -> RegistryEntry:
     name = server.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError("the name does not have the form namespace/name")
-    # The gateway sets these keys, and overwrites any values from the server.
+    # Only the gateway sets these keys. Values in the server's JSON are overwritten.
     trusted = {
         "packages": server.get("packages") or (),
         "remotes": server.get("remotes") or (),
@@ -200,7 +206,7 @@ def parse_entry(raw: object, *, source: str) -> RegistryEntry:
         "suspicions": scan_definition({key: server.get(key) for key in ("title", "description")}),
     }
     try:
-        # Only the registry's keys are accepted, not the field names.
+        # The JSON may use only the keys of the registry, not the field names of `RegistryEntry`.
         return _ENTRY.validate_python({**server, **trusted}, by_alias=True, by_name=False)
     except ValidationError as error:
         raise ValueError(f"{name!r}: {validation_message(error)}") from None

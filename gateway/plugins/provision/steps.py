@@ -3,9 +3,9 @@
 Each step registers its undo action before it leaves something behind. A failure, a refusal or a
 cancellation runs the undo actions in reverse order.
 
-The audit is a file with one line of JSON per step, without secrets. It contains only a hash of the
-intent, unless the gateway captures content, only the names of variables and headers, and only the
-origin of URLs.
+The audit is a file with one line of JSON for each step, without secrets. Of the intent, it contains
+only a hash, unless the gateway captures content. Of variables and headers, it contains only the
+names, and of URLs only the origin.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from gateway.types.listing import Listing
 
 
 class DeclinedError(GatewayError):
-    """A person declined a step."""
+    """A person declined a step of the installation."""
 
 
 Step = Literal[
@@ -51,32 +51,32 @@ Step = Literal[
 ]  # fmt: skip
 StepOutcome = Literal["ok", "refused", "failed"]
 OnStep = Callable[[Step, StepOutcome, str], None]
-"""Function that is called with a step, its outcome and a text for people."""
+"""Callback with an installation step, its outcome and a text for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """Audit of one provisioning run."""
+    """Writer of the audit lines of one provisioning run."""
 
     path: Path | None
-    """Path of the file; None writes nothing, as in a dry run."""
+    """Path of the audit file. None writes nothing, as in a dry run."""
     on_step: OnStep | None = None
     """Callback for each step."""
     secrets: tuple[str, ...] = ()
-    """Values of the host that may be secret. They are removed from every line."""
+    """Values given by the host that may be secret. They are removed from every line."""
     run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
-    """Id that the lines of one run share."""
+    """Id of the run, which all its lines contain."""
 
     def record(
         self, step: Step, outcome: StepOutcome = "ok", about: str = "", **facts: object
     ) -> None:
-        """Write one line.
+        """Write the audit line of one step.
 
         Args:
             step: The step.
-            outcome: Its outcome.
+            outcome: Outcome of the step.
             about: Text for people, passed to `on_step` and not written.
-            facts: JSON values without secrets.
+            facts: Further JSON values of the line, without secrets.
 
         Raises:
             StoreError: If the file cannot be written. Then the step must not be done.
@@ -105,10 +105,10 @@ class Audit:
 
 
 Outcome = Literal["local", "none", "planned", "refused", "declined", "failed", "installed"]
-"""Outcome of a run:
+"""Outcome of a provisioning run:
 
-* *local*: The catalog already has a tool.
-* *none*: No server is likely to serve.
+* *local*: The catalog already has a tool for the intent.
+* *none*: No known server is likely to serve the intent.
 * *planned*: A dry run ended with a plan.
 * *refused*: A policy check refuses the plan.
 * *declined*: A person declined a step.
@@ -127,13 +127,13 @@ class ProvisionResult:
     candidates: tuple[ServerCandidate, ...] = ()
     plan: Plan | None = None
     gates: tuple[PolicyCheck, ...] = ()
-    """Policy checks of the plan."""
+    """Results of the policy checks of the plan."""
     server: str = ""
     """Name of the new server in the catalog."""
     tools: tuple[Entity, ...] = ()
     """Tools of the new server."""
     packages: tuple[str, ...] = ()
-    """Installed packages, as ``name==version``."""
+    """Packages that were installed, as ``name==version``."""
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
@@ -152,21 +152,22 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Installation steps, with their gateway and audit."""
+    """Installation steps of one run, with the gateway and audit that they use."""
 
     setup: Setup
     audit: Audit
     planned: ProvisionResult
-    """Result of the planning. Its policy checks are part of each question."""
+    """Result of the planning phase. Questions to a person contain its policy checks."""
 
     async def provision_server(self, plan: Plan) -> ProvisionResult:
-        """Install, probe, configure and index the server of *plan*.
+        """Install the server of *plan*, start it once, add it to the configuration, and index its
+        tools.
 
         Args:
-            plan: Plan that no check refuses.
+            plan: Plan that no policy check refuses.
 
         Returns:
-            The result of the whole run.
+            The result of the whole provisioning run.
 
         Raises:
             DeclinedError: If a person declines a step.
@@ -242,7 +243,7 @@ class Steps:
         return replace(manifest, origin=path, installation=installation), target
 
     async def _probe(self, plan: Plan, target: StdioServer | HttpServer) -> Listing:
-        """Start the server once, as it would run later, and list its tools."""
+        """Start the server once, exactly as it would run later, and return its tool list."""
         options = replace(self.setup.gateway.options.upstream, connect_attempts=1)
         source = McpSource(plan.server, target, bridge=self.setup.gateway.bridge, options=options)
         try:
@@ -262,13 +263,15 @@ class Steps:
     def _store_listing(
         self, manifest: Manifest, server: str, target: StdioServer | HttpServer, listing: Listing
     ) -> None:
-        """Store and approve the probed listing, so that indexing does not restart the server."""
+        """Store and approve the tool list of the probe, so that indexing does not start the server
+        again.
+        """
         records = self.setup.gateway.store.listings
         owner = manifest.owner(server)
         key = approval_key(self.setup.gateway.options)
         launch = {COMMAND_LINE_PIN: target.approval_digest(key)}
         pins = {**launch, **listing.digests} if owner else {}
-        # If the store fails, the index lists the server itself.
+        # If the store fails, the index build gets the tool list from the server itself.
         with suppress(StoreError):
             records.keep(target.fingerprint, server, listing)
             records.record_seen(owner, pins)
@@ -282,7 +285,8 @@ class Steps:
             self.audit.record("configure", about=str(config), file=str(config))
             await gateway.reload()
         if plan.server not in gateway.server_states():
-            # The gateway does not read this file, or there is no file.
+            # Without a configuration file, or if the gateway does not read it, add the server
+            # directly.
             gateway.add_config(manifest)
 
     async def _index(self, server: str) -> tuple[Entity, ...]:

@@ -10,35 +10,35 @@ from gateway.plugins.quality.report import EvalReport, Outcome
 from gateway.runtime.gains import measure_gain
 
 JUDGED = ("recall@5", "complete@10", "false_accepts")
-"""Figures that decide whether an evaluation got worse."""
+"""Names of the figures that decide whether an evaluation got worse."""
 _LOW_IS_GOOD = frozenset({"false_accepts", "false_rejects"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureChange:
-    """Change of one figure over the requests that are in both evaluations."""
+    """Change of one figure, computed over the requests that are in both evaluations."""
 
     before: float
     after: float
     difference: float
     low: float
     high: float
-    """Upper end of the 95 % interval of the bootstrap; *low* is the lower end."""
+    """Upper end of the 95 % bootstrap interval of the difference. *low* is its lower end."""
     worse: bool
     """True if the figure is in `JUDGED` and got worse by more than the tolerance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankChange:
-    """A request whose tools rank differently in the two evaluations."""
+    """A request whose wanted tools rank differently in the two evaluations."""
 
     request: str
     tools: tuple[str, ...]
     before: tuple[int | None, ...]
-    """Ranks of *tools*, from 1; None if a tool is not found."""
+    """Rank of each of *tools* in the earlier evaluation, from 1. None if a tool is not found."""
     after: tuple[int | None, ...]
     difference: float
-    """Change of nDCG@10, -1 to 1."""
+    """Change of the request's nDCG@10, -1 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,14 +46,16 @@ class Comparison:
     """Changes from one evaluation to another."""
 
     requests: int
-    """Number of requests in both evaluations. *left_out* counts the other requests."""
+    """Number of requests in both evaluations. *left_out* counts the requests in only one of
+    them."""
     left_out: int
     changes: Mapping[str, FigureChange]
     wins: tuple[RankChange, ...]
-    """Requests that improved, largest gain first. *losses* has the same order."""
+    """Requests that improved, largest gain first. *losses* are sorted by the size of the loss."""
     losses: tuple[RankChange, ...]
     lost_tools: tuple[str, ...]
-    """Tools that at least one request found before, and that no request finds now."""
+    """Tools that at least one request found in the earlier evaluation, and no request in the newer
+    one."""
     gained_tools: tuple[str, ...]
     degraded: bool
     """True if a search of either evaluation ran without an optional stage, such as vectors."""
@@ -105,7 +107,9 @@ def compare(
 
 
 def _catalog_difference(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """Describe how two catalogs differ, in words. Return an empty text if they are equal."""
+    """Describe in words how two catalogs differ, given their digests keyed by tool id. Return "" if
+    they are equal.
+    """
     counts = {
         "added": len(after.keys() - before.keys()),
         "removed": len(before.keys() - after.keys()),

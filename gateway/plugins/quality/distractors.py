@@ -1,4 +1,4 @@
-"""Distractors: tools from other domains, which enlarge a catalog to test its search.
+"""Distractors: tools from other domains, added to a catalog to test its search.
 
 The distractor curve measures the same test requests in catalogs of growing size.
 """
@@ -38,7 +38,7 @@ class FixedSource:
     """
 
     trusted = True
-    """True, as if the host itself had written the definitions."""
+    """The definitions are trusted, as if the host itself had written them."""
 
     def __init__(self, server: str, tools: Collection[ToolDefinition]) -> None:
         self.server = server
@@ -58,7 +58,9 @@ class FixedSource:
 
 
 def as_sources(tools: Iterable[Entity]) -> tuple[FixedSource, ...]:
-    """Group *tools* by server into sources that another gateway can list."""
+    """Group *tools* by server. Return one source for each server, which another gateway can
+    list.
+    """
     by_server: defaultdict[str, list[ToolDefinition]] = defaultdict(list)
     for tool in tools:
         by_server[tool.server].append(tool.definition)
@@ -66,11 +68,10 @@ def as_sources(tools: Iterable[Entity]) -> tuple[FixedSource, ...]:
 
 
 def distractors(count: int, *, without: Collection[str] = ()) -> tuple[FixedSource, ...]:
-    """Return servers of ``distractors.md`` with *count* tools in total, or all if the file has
-    fewer.
+    """Return distractor servers from ``distractors.md``.
 
     Args:
-        count: Number of tools.
+        count: Total number of tools of these servers. If the file has fewer, all are returned.
         without: Names of servers to leave out, because the catalog has them already.
     """
     text = Path(__file__).with_name("distractors.md").read_text(encoding="utf-8")
@@ -101,7 +102,7 @@ def _tools(about: str, nouns: Collection[str]) -> Iterator[ToolDefinition]:
 
 
 FACTORS = (3, 10)
-"""Catalog sizes of the curve, as multiples of the original size."""
+"""Catalog sizes of the distractor curve, as multiples of the original size."""
 
 
 async def with_curve(
@@ -110,7 +111,7 @@ async def with_curve(
     documents: Path | None,
     progress: Progress = lambda *_: None,
 ) -> EvalReport:
-    """Return *report* with its curve: the figures of the same requests in larger catalogs.
+    """Return *report* with a distractor curve: the figures of the same requests in larger catalogs.
 
     The digests of tool names are written to a temporary catalog. Vectors are written to the vector
     store of *original*.

@@ -23,32 +23,32 @@ from gateway.runtime.background_loop import Bridge, in_thread
 from gateway.types import ANYONE, Caller, Filters
 
 UNANSWERABLE = 20
-"""Maximum number of requests that are repeated without the tools that serve them."""
+"""Maximum number of requests that are repeated while the tools that serve them are ignored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunProgress:
-    """Progress of a run, or its result."""
+    """Progress of an evaluation run, or its result."""
 
     running: bool = True
     stage: str = "catalog"
-    """``catalog`` while the catalog is read and requests are generated, then ``requests``; or a
-    stage of the index build."""
+    """Current stage. ``catalog`` while the catalog is read and requests are generated, then
+    ``requests``. During an index build, the stage of the build."""
     done: int = 0
     total: int = 0
-    """Number of steps of the stage; 0 if unknown."""
+    """Number of steps of the current stage. 0 if unknown."""
     error: str = ""
-    """Reason why the run ended without a report."""
+    """Reason why the run ended without a report. Empty without an error."""
     report: str = ""
-    """File name of the saved report."""
+    """File name of the saved report. Empty before the end."""
 
 
 class EvalRun:
-    """One evaluation on a gateway's background loop. Searches continue meanwhile.
+    """One evaluation on a gateway's background loop. The gateway can search meanwhile.
 
     Args:
         bridge: The background loop. Closing it ends the run.
-        evaluate: Function that returns the report and calls its argument with the progress.
+        evaluate: Function that gets a progress callback and returns the report.
         folder: Folder where the report is saved.
     """
 
@@ -59,7 +59,7 @@ class EvalRun:
         self.work = bridge.submit(partial(self._run, evaluate, folder))
 
     def cancel(self) -> None:
-        """Cancel a run that has not finished. Nothing is saved."""
+        """Cancel the run, unless it has finished. No report is saved."""
         if self.work.cancel():
             self.progress = replace(self.progress, running=False, error="it was cancelled")
 
@@ -86,8 +86,8 @@ async def evaluate_catalog(
     tokens: TokenCounter | None = None,
     progress: Progress = lambda *_: None,
 ) -> EvalReport:
-    """Evaluate *own* requests, up to three generated requests per tool, and requests without a
-    tool.
+    """Evaluate a gateway with requests of the host, generated requests, and requests that no tool
+    serves.
 
     Args:
         gateway: The `Gateway` to evaluate.

@@ -34,8 +34,8 @@ from gateway.search.results import lacking_words
 from gateway.types import ANYONE, Caller, Entity, Filters, Match, SearchResult, Strategy
 
 _MAX_CONCURRENT = 8
-"""Number of concurrent searches. The two workers of the embedding model take four each; with more,
-the last searches could time out on a busy machine."""
+"""Number of searches that an evaluation runs concurrently. The two workers of the embedding model
+take four queries each. With more, the last searches could time out on a busy machine."""
 _WEAK_CODES = frozenset({"no_match", "low_confidence_results"})
 
 
@@ -44,14 +44,14 @@ class Searchable(Protocol):
 
     @property
     def options(self) -> Options:
-        """Limits and weights."""
+        """Options of the gateway."""
 
     @property
     def strategy(self) -> Strategy:
-        """Ranking strategy."""
+        """Ranking strategy of the gateway's searches."""
 
     async def snapshot(self, *, vectors: bool = False) -> Snapshot:
-        """Return the index."""
+        """Return the current index. With *vectors*, wait for its vectors."""
 
     async def search(
         self,
@@ -62,12 +62,12 @@ class Searchable(Protocol):
         caller: Caller = ANYONE,
         task: str | None = "",
     ) -> SearchResult:
-        """Find tools."""
+        """Find tools, as `Gateway.search` does."""
 
     async def next_steps(
         self, tools: Sequence[str], *, query: str = "", limit: int = 5, caller: Caller = ANYONE
     ) -> tuple[Match, ...]:
-        """Suggest tools to use after *tools*."""
+        """Suggest tools to use after *tools*, as `Gateway.next_steps` does."""
 
 
 async def evaluate(
@@ -84,13 +84,14 @@ async def evaluate(
         gateway: The `Gateway` to evaluate.
         requests: Requests that name their tools by id, as `freeze` returns them.
         caller: Caller of the searches, which decides the visible tools.
-        tokens: Token counter for the cost; None leaves the cost out.
+        tokens: Function that counts tokens, for the cost. None leaves the cost out.
         progress: Called with ``requests``, the number of finished requests and their total number.
     """
     snapshot = await gateway.snapshot(vectors=True)
     tools = snapshot.visible(caller.filters())
     wanted_ids = {key for request in requests.requests for group in request.wanted for key in group}
-    # In a thread, because searches may share this loop, and thousands of tools take a while.
+    # The search for twins takes a while for thousands of tools. It runs in a thread, because
+    # searches may share this loop.
     twins = await in_thread(find_twins, tools, wanted_ids)
     run = _Evaluation(gateway=gateway, snapshot=snapshot, caller=caller, twins=twins, tokens=tokens)
     outcomes = await run.ask_all(requests.requests, progress)
@@ -118,7 +119,7 @@ class _Evaluation:
                 *map(self.ask, requests[start : start + _MAX_CONCURRENT])
             )
         progress("requests", len(requests), len(requests))
-        # A model may have timed out on a busy machine.
+        # A model may have timed out because the machine was busy.
         return [
             await self.ask(outcome.request) if outcome.degraded else outcome for outcome in outcomes
         ]
@@ -126,7 +127,13 @@ class _Evaluation:
     def report(
         self, outcomes: Sequence[Outcome], tools: Iterable[Entity], wanted: AbstractSet[str]
     ) -> EvalReport:
-        """Build the report on *tools*. *wanted* contains the ids of the wanted tools."""
+        """Return the report on *outcomes*.
+
+        Args:
+            outcomes: Outcomes of the requests.
+            tools: All visible tools.
+            wanted: Ids of the tools that the requests want.
+        """
         digests = catalog_digests(tools)
         return EvalReport(
             catalog=digests,
@@ -149,7 +156,7 @@ class _Evaluation:
         groups = with_twins(request, self.twins)
         ranked = tuple(match.id for match in result.matches)
         if any(group.isdisjoint(ranked) for group in groups):
-            # Determine the rank beyond the usual limit.
+            # A deeper search determines the ranks of tools that the first search did not return.
             deep = await self._search(request, self.gateway.options.search.max_limit)
             ranked = tuple(dict.fromkeys((*ranked, *(match.id for match in deep.matches))))
         places = tuple(_rank(ranked, group) for group in groups)
@@ -203,12 +210,12 @@ def _rank(found: Sequence[str], group: frozenset[str]) -> int | None:
 
 
 def _best_of_group(found: Sequence[str], group: Sequence[str]) -> str:
-    """Return the best ranked of the alternatives in *group*, or the first if none is found."""
+    """Return the alternative in *group* that ranks best. If none is found, return the first one."""
     return next((key for key in found if key in group), group[0])
 
 
 def judge(found: Sequence[str], groups: Sequence[frozenset[str]]) -> Figures:
-    """Return the figures of one ranking, as shares of 1.
+    """Return the figures of one ranking, as shares of 1, keyed by name.
 
     Args:
         found: Tool ids, best first.
@@ -227,7 +234,7 @@ def judge(found: Sequence[str], groups: Sequence[frozenset[str]]) -> Figures:
 
 
 def summarize(outcomes: Iterable[Outcome]) -> Summary:
-    """Return the mean figures of *outcomes*. A figure that no outcome has is left out."""
+    """Return the mean figures of *outcomes*. A figure that applies to none of them is left out."""
     outcomes = list(outcomes)
     served = [outcome for outcome in outcomes if outcome.figures]
     unserved = [outcome for outcome in outcomes if not outcome.figures]

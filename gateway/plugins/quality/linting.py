@@ -1,4 +1,4 @@
-"""Linter for tool definitions: problems, and their measured effect on search.
+"""Linter for tool definitions: problems, and the measured effect of the problems on search.
 
 The rules read a whole catalog, since half of them compare tools of different servers. The effect
 of a finding is measured by comparing requests for tools with and without it.
@@ -45,7 +45,7 @@ FINDINGS: Mapping[str, str] = {
     "heavy_schema": "the schema has more than three times the average number of tokens",
     "stuffed": "the description is stuffed with key words",
 }
-"""Finding codes and their meanings."""
+"""Meanings of the finding codes, keyed by code."""
 _VERBS = """
     analyze apply ask assign book build calculate call close compare compute connect convert copy
     count detect download draw execute export extract fill format forward import install invoke join
@@ -53,62 +53,66 @@ _VERBS = """
     reply reset resolve run save schedule select start stop subscribe summarize tell test track
     train transfer translate use validate wait write
 """
-"""English verbs that `ACTIONS` does not contain. Other verbs are recognized by the article after
-them."""
+"""English verbs that `ACTIONS` does not contain. Verbs in neither list are recognized by the
+article that follows them."""
 _VAGUE = "data item thing object resource value result info information tool function action entity"
-"""Words that can name anything, so they do not count as an object."""
+"""Words that can name anything. They do not count as the object that a tool acts on."""
 _FIRST_WORDS = 6
-"""Number of words of a description among which its verb is expected."""
+"""Number of words at the start of a description among which a verb is expected."""
 _ENGLISH = re.compile(r"\b(?:and|by|for|from|of|or|that|the|this|to|using|with)\b", re.IGNORECASE)
 _VERB_START = re.compile(
     r"\s*[^\W\d_]+\s+(?:(?:back|down|in|off|on|out|up)\s+)?(?:an?|all|every|one|the|your)\b",
     re.IGNORECASE,
 )
-"""Start of a sentence whose first word is a verb, because an article or quantifier follows it."""
+"""Pattern of a sentence that starts with a verb. A first word counts as a verb if an article or
+quantifier follows it."""
 _HEAVY_FACTOR, _MIN_HEAVY_TOKENS = 3, 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One problem of one tool."""
+    """One problem of one tool's definition."""
 
     tool: str
     """Id of the tool."""
     code: str
     detail: str
-    """The parameters, other tools or token counts concerned; empty if the code says everything."""
+    """Parameters, other tools or token counts that the problem is about. Empty if the code says
+    everything."""
     found: int
     requests: int
-    """Number of requests for the tool; *found* of them find it."""
+    """Number of requests for the tool. *found* is the number of these requests that find it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """Recall of the tools with a finding, compared with the tools without it."""
+    """Effect of one kind of finding: recall of tools with the finding, compared with the other
+    tools.
+    """
 
     code: str
     source: Source
-    """Source of the requests."""
+    """Source of the requests that were compared."""
     tools: int
-    """Number of requested tools with the finding."""
+    """Number of tools with the finding that requests want."""
     with_it: float | None
     """Recall@5 of requests for tools with the finding, a share of 1."""
     without: float | None
-    """Recall@5 of requests for the other tools; None if there are no such requests."""
+    """Recall@5 of requests for tools without the finding. None if there are no such requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintReport:
-    """Problems, their effect, and suggested search texts."""
+    """Result of linting: problems, their effect on search, and suggested search texts."""
 
     tools: int
     """Number of checked tools."""
     findings: tuple[Finding, ...]
-    """All findings, beginning with the tools that are found least often."""
+    """All findings, beginning with the tools that the fewest requests find."""
     effects: tuple[Effect, ...]
     """Effects, in the order of `FINDINGS`."""
     suggestions: tuple[Suggestion, ...]
-    """Search texts with which more requests find their tool, while no tool loses a request."""
+    """Search texts that help: more requests find the text's tool, and no tool loses a request."""
 
 
 async def lint(
@@ -157,7 +161,12 @@ _Problems: TypeAlias = Mapping[str, Mapping[str, str]]
 
 
 def find_faults(tools: Sequence[Entity]) -> dict[str, dict[str, str]]:
-    """Return the problems of *tools* that have any: details, keyed by tool id and finding code."""
+    """Return the problems in the definitions of *tools*.
+
+    Returns:
+        Details of each problem, keyed by tool id and then by finding code. Tools without problems
+        are left out.
+    """
     twins = find_twins(tools, (tool.id for tool in tools))
     groups = similar_names({tool.id: tool.name for tool in tools})
     similar = {key: {*group} - {key} for group in groups for key in group}
@@ -179,7 +188,7 @@ def _tool_problems(tool: Entity) -> Iterator[tuple[str, str]]:
     name, description = humanized(tool.name), tool.description
     if not description.strip():
         yield "no_description", ""
-    # The verbs are English, so other languages are not checked.
+    # The known verbs are English, so descriptions in other languages are not checked for a verb.
     is_english = not description.strip() or _ENGLISH.search(description)
     first = stems_of(f"{name} {' '.join(description.split()[:_FIRST_WORDS])}")
     if is_english and not _VERB_START.match(description) and first.isdisjoint(_verbs()):

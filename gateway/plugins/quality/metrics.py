@@ -1,9 +1,10 @@
 """Metrics of rankings, as pure functions. Every figure is a share of 1.
 
-* The gold of a query is a list of groups. A group is served if one of its tools is found.
+* The gold of a query, the correct answer, is a list of groups of tools. A group is served if one of
+  its tools is found.
 * Sums have a fixed order, so that equal rankings give equal figures to the last digit.
 
-The module also reports on single tools and on confused pairs.
+The module also contains the reports on single tools and on confused pairs of tools.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ DEPTH = 10
 RECALL_AT = (1, 3, 5, DEPTH)
 _GAINS = tuple(float(1 / np.log2(place + 2)) for place in range(DEPTH))
 _MAX_GAINS = (0.0, *accumulate(_GAINS))
-"""Maximum gain, indexed by the number of groups."""
+"""Maximum discounted gain of a ranking, indexed by the number of groups."""
 
 
 def score(ranked: Sequence[str], gold: Gold) -> Figures:
-    """Compute the figures of one ranking.
+    """Return the figures of one ranking, keyed by name.
 
     Args:
         ranked: Tool ids, best first.
-        gold: At least one group.
+        gold: Groups of tools that serve the query. At least one group.
 
     Example:
         >>> score(["b", "a"], [frozenset({"a"})])["mrr"]
@@ -64,7 +65,9 @@ def _recall(top: Sequence[str], gold: Gold) -> float:
 
 
 def _serving_positions(top: Sequence[str], gold: Gold) -> list[int]:
-    """Return the positions, from 0, of the tools that serve a group for the first time."""
+    """Return the positions in *top*, from 0, of tools that serve a group that no earlier tool
+    serves.
+    """
     waiting = list(gold)
     places: list[int] = []
     for place, tool in enumerate(top):
@@ -76,7 +79,7 @@ def _serving_positions(top: Sequence[str], gold: Gold) -> list[int]:
 
 
 def mean(rows: Sequence[Figures]) -> Figures:
-    """Return the mean of each figure; empty without rows."""
+    """Return the mean of each figure over *rows*. Empty if *rows* is empty."""
     if not rows:
         return {}
     return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
@@ -91,7 +94,7 @@ def report_tools(outcomes: Iterable[Outcome], *, limit: int) -> tuple[ToolReport
 
     Args:
         outcomes: Outcomes of the requests.
-        limit: Number of matches of a search.
+        limit: Number of matches of a search. A tool with a higher rank is missed.
     """
     places: defaultdict[str, list[float]] = defaultdict(list)
     above: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -128,7 +131,7 @@ def _most_common(counts: Counter[str]) -> list[tuple[str, int]]:
 
 
 def find_confusions(outcomes: Iterable[Outcome], twins: Twins) -> tuple[ConfusionPair, ...]:
-    """Return the tools that ranked first although another one was wanted, most frequent pair
+    """Return pairs of a wanted tool and the tool that ranked first in its place, most frequent pair
     first.
     """
     counts: Counter[tuple[str, str]] = Counter()

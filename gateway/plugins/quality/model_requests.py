@@ -1,4 +1,4 @@
-"""Test requests by a chat model: three for each tool, without the tool's own words.
+"""Test requests written by a chat model: three for each tool, without the tool's own words.
 
 A model tends to repeat the description, which makes a request too easy. A request is rejected if
 it contains the tool's name, or a word that is rare among the tools.
@@ -34,8 +34,8 @@ INSTRUCTIONS = (
 _MAX_CONCURRENT = 4
 _MAX_TOKENS = 400
 _RARITY = 100
-"""A word is rare if at most one in this number of tools contains it. In a smaller catalog, no word
-is rare."""
+"""A word is rare if at most one of this number of tools contains it. If the catalog has fewer
+tools, no word is rare."""
 _BULLETS = "0123456789.)-*\u2022\"' "
 
 
@@ -43,16 +43,16 @@ class ChatModel(Protocol):
     """A chat model, such as `OpenAINormalizer`."""
 
     async def ask(self, instructions: str, text: str, *, max_tokens: int) -> ModelReply:
-        """Answer *text*, following *instructions*."""
+        """Return the model's reply to *text*, following *instructions*."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequests:
-    """Requests by a model, and the rejected ones."""
+    """Test requests that a model wrote, and its rejected requests."""
 
     requests: tuple[EvalRequest, ...]
     rejected: tuple[str, ...]
-    """Rejected requests and failures of the model, each after the id of its tool."""
+    """Texts of rejected requests and of failures, each preceded by the id of its tool."""
 
 
 async def model_requests(
@@ -63,7 +63,7 @@ async def model_requests(
     language: str = "en",
     progress: Progress = lambda *_: None,
 ) -> ModelRequests:
-    """Ask *model* once for each tool.
+    """Ask *model* once for each tool to write test requests.
 
     Args:
         tools: All visible tools; word frequencies are counted over them.
@@ -100,8 +100,8 @@ async def ask_each(
     telemetry: Telemetry,
     progress: Progress,
 ) -> AsyncIterator[tuple[Entity, ModelReply | Failed]]:
-    """Ask *model* about each of *tools*, four at a time. Yield the answers in the order of
-    *tools*.
+    """Ask *model* about each of *tools*, four at a time. Yield each tool with the reply or failure,
+    in the order of *tools*.
     """
     for start in range(0, len(tools), _MAX_CONCURRENT):
         progress("writing", start, len(tools))

@@ -11,7 +11,7 @@ from gateway.index.snapshot import IndexBuild
 from gateway.plugins.quality.report import newest_report, report_files
 
 _MAX_DETAILS = 3
-"""Maximum number of higher ranked tools in a message."""
+"""Maximum number of tools that a message lists as ranking higher."""
 
 
 def never_found(build: IndexBuild, reports: Path) -> Iterator[Issue]:

@@ -1,4 +1,4 @@
-"""The plugin ``quality``, which reports tools that test requests never find as issues."""
+"""Plugin ``quality``: issues about tools that test requests never find."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gateway.hookspecs import IssueSource, hookimpl
 
 @hookimpl
 def register_issues() -> Sequence[IssueSource]:
-    """Register the issues about tools that the newest evaluation report never found."""
+    """Register the issues about tools that no request of the newest evaluation report finds."""
     return [IssueSource(name="never_found", find=_find_never_found)]
 
 

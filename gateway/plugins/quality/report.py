@@ -25,36 +25,39 @@ from gateway.runtime.atomic_file import write_atomically
 from gateway.runtime.json_models import validation_message
 
 _FILE_NAME_FORMAT = "%Y%m%dT%H%M%S.%fZ"
-"""Format of a file name: the UTC time (ISO 8601, basic format), so that names sort by time."""
+"""Format of a report's file name: the UTC time (ISO 8601, basic format), so that names sort by
+time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Result of one request."""
+    """Result of one test request."""
 
     request: EvalRequest
     found: tuple[str, ...]
-    """Ids of the first ten matches, best first."""
+    """Ids of the first ten tools that the search found, best first."""
     places: tuple[int | None, ...] = ()
-    """Rank of each wanted tool, its alternatives or twins, from 1; None if not found at all."""
+    """Rank of each wanted tool, from 1. An alternative or a twin counts too. None if not found
+    at all."""
     tools: tuple[str, ...] = ()
-    """Tool id to which each of *places* belongs."""
+    """Id of the tool at each of *places*."""
     missed: bool = False
-    """True if a wanted tool is not among the matches of a search."""
+    """True if a wanted tool is not among the matches that a search returns."""
     accepted: bool = True
-    """True if the answer has no warning about weak matches."""
+    """True if the search did not warn that its matches are weak."""
     confidence: float = 0.0
     """Confidence of the best match, 0 to 1."""
     figures: Mapping[str, float]
     """Metrics of the request; empty if no tool serves it."""
     missing_words: Mapping[str, tuple[str, ...]]
-    """Words of the request that a missed tool lacks, keyed by tool id."""
+    """Words of the request that are missing from the text of a missed tool, keyed by tool id."""
     follows: bool | None = None
-    """True if the second tool is suggested after the first; None if the request has no order."""
+    """True if the second wanted tool is suggested as the next step after the first. None if the
+    request has no order."""
     answer_tokens: int = 0
     schema_tokens: int = 0
     degraded: bool = False
-    """True if both attempts ran without an optional stage, such as vectors."""
+    """True if both attempts of the search ran without an optional stage, such as vectors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,17 +68,18 @@ class Summary:
     unanswerable: int
     """Number of requests that no tool serves."""
     figures: Mapping[str, float]
-    """Means over the served requests, and ``false_accepts`` over the others; shares of 1."""
+    """Means over the requests that a tool serves, keyed by name. ``false_accepts`` is the mean over
+    the other requests. All are shares of 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolReport:
-    """How well one tool is found by the requests that want it."""
+    """Report on one tool: how often the requests that want it find it."""
 
     id: str
     requests: int
     found: int
-    """Number of these requests with the tool among the matches."""
+    """Number of requests that return the tool among the matches."""
     first: int
     """Number of requests with the tool as the first match (hit@1)."""
     top_five: int
@@ -83,59 +87,63 @@ class ToolReport:
     findable: bool
     """True if at least one request finds the tool."""
     median_place: float | None
-    """Median rank; None if more than half of the requests do not find the tool at all."""
+    """Median rank of the tool. None if at least half of the requests do not find it at all."""
     outranked_by: Mapping[str, int]
-    """Number of times that other tools ranked higher, keyed by tool id, most frequent first."""
+    """Number of times that another tool ranked higher, keyed by the other tool's id, most frequent
+    first."""
     missing_words: tuple[str, ...]
-    """Words that the tool lacks and requests that missed it contain, most frequent first."""
+    """Words in requests that missed the tool, and not in the tool's text, most frequent first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfusionPair:
-    """A tool that ranked first although another one was wanted."""
+    """A wanted tool, and another tool that ranked first in its place."""
 
     wanted: str
     first: str
     requests: int
     are_twins: bool
-    """True if both have nearly the same description. The first tool then counts as found."""
+    """True if both have nearly the same description. Then the tool that ranked first counts as
+    found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Estimated number of tokens that a model reads."""
+    """Estimated numbers of tokens that a model reads with and without the gateway."""
 
     catalog: int
-    """Tokens of all schemas, as sent without a gateway."""
+    """Tokens of the schemas of all tools, as sent without a gateway."""
     fixed: int
-    """Tokens of the meta-tools, which are part of each model request."""
+    """Tokens of the meta-tools, which are sent with each model request."""
     answer_p50: int
     answer_p95: int
     """95th percentile of the tokens of a search result."""
     schemas_p50: int
-    """Median tokens of the schemas of the found tools, sent in addition to the search result."""
+    """Median number of tokens of the schemas of found tools, which are sent after the search
+    result."""
     break_even: int
-    """Number of searches in one conversation from which the gateway costs more than all schemas."""
+    """Number of searches in one conversation from which the gateway costs more tokens than all
+    schemas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePoint:
-    """Figures in a catalog enlarged by distractors."""
+    """Figures of the requests in a catalog enlarged by distractors."""
 
     tools: int
-    """Total number of tools."""
+    """Number of tools in the enlarged catalog."""
     figures: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalReport:
-    """Result of an evaluation."""
+    """Result of an evaluation of a gateway."""
 
     catalog: Mapping[str, str]
-    """Short digests of the visible tools, keyed by tool id."""
+    """Short digest of each visible tool's definition, keyed by tool id."""
     strategy: str
     limit: int
-    """Number of matches of a search. Tools beyond it count as missed."""
+    """Number of matches of a search. Tools with a higher rank count as missed."""
     summary: Summary
     by_source: Mapping[str, Summary]
     by_language: Mapping[str, Summary]
@@ -144,27 +152,28 @@ class EvalReport:
     untested: tuple[str, ...]
     """Ids of the tools that no request wants."""
     unknown: tuple[str, ...]
-    """Wanted tools that the catalog does not contain; they count as missed."""
+    """Wanted tools that the catalog does not contain. They count as missed."""
     pairs: tuple[ConfusionPair, ...]
-    """Confused tools, most frequent pair first."""
+    """Pairs of confused tools, most frequent pair first."""
     cost: Cost | None = None
     degraded: int = 0
-    """Number of searches without an optional stage. If above 0, a healthy gateway may score
-    higher."""
+    """Number of searches that ran without an optional stage, such as vectors. If above 0, a healthy
+    gateway may score higher."""
     outcomes: tuple[Outcome, ...]
     curve: tuple[CurvePoint, ...] = ()
-    """Figures with growing numbers of distractors, beginning with none. Empty if not requested."""
+    """Distractor curve: figures in catalogs of growing size, beginning without distractors. Empty
+    if not requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredReport:
-    """A saved report, without its results for single tools and requests."""
+    """Overview of a saved report, without its results for single tools and requests."""
 
     name: str
     """Name of the report file."""
     time: str
-    """Creation time, ISO 8601 in UTC: from the file name, or else the modification time of the
-    file."""
+    """Creation time, ISO 8601 in UTC. It comes from the file name, or else is the file's
+    modification time."""
     requests: int = 0
     tools: int = 0
     """Number of tools in the catalog."""
@@ -173,14 +182,14 @@ class StoredReport:
     figures: Mapping[str, float]
     """Figures of all requests, as shares of 1."""
     degraded: int = 0
-    """Number of searches without an optional stage, such as vectors."""
+    """Number of searches that ran without an optional stage, such as vectors."""
     error: str = ""
     """Reason why the report cannot be read; empty if it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ReportHead:
-    """The fields of an `EvalReport` that `list_reports` reads."""
+    """Fields of an `EvalReport` that are read for an overview."""
 
     catalog: Mapping[str, str]
     summary: Summary
@@ -193,10 +202,10 @@ def _adapter(kind: type) -> TypeAdapter[Any]:
 
 
 def read_report(text: str, *, where: str) -> EvalReport:
-    """Read a report that `write_report` wrote.
+    """Return the report that `write_report` wrote as *text*.
 
     Raises:
-        ConfigError: If *text* is not a report. The message names *where*.
+        ConfigError: If *text* is not a report. The message names *where*, the report's file.
     """
     report: EvalReport = _read(EvalReport, text, where)
     return report
@@ -217,8 +226,8 @@ def write_report(report: EvalReport) -> str:
 
 
 def save_report(report: EvalReport, folder: Path) -> Path:
-    """Write *report* to a new file in *folder*, create a missing folder, and return the file's
-    path.
+    """Write *report* to a new file in *folder*, and return the file's path. A missing folder is
+    created.
 
     Raises:
         ConfigError: If the file cannot be written.
@@ -232,12 +241,14 @@ def save_report(report: EvalReport, folder: Path) -> Path:
 
 
 def report_files(folder: Path) -> tuple[Path, ...]:
-    """Return the report files of a folder, newest last, because their names begin with the date."""
+    """Return the paths of the reports in *folder*, newest last. Their names begin with the date."""
     return tuple(sorted(path for path in folder.glob("*.json") if path.is_file()))
 
 
 def list_reports(folder: Path) -> tuple[StoredReport, ...]:
-    """Return the reports of a folder, newest last. A report that cannot be read has an `error`."""
+    """Return overviews of the reports in *folder*, newest last. The overview of an unreadable
+    report has an `error`.
+    """
     return tuple(_stored_report(path, *_file_version(path)) for path in report_files(folder))
 
 
@@ -255,7 +266,7 @@ def load_report(folder: Path, name: str) -> EvalReport:
 
 
 def newest_report(folder: Path) -> EvalReport | None:
-    """Return the newest report of a folder, or None if the folder has no reports.
+    """Return the newest report in *folder*, or None if the folder has no reports.
 
     Raises:
         ConfigError: If the newest file is not a report.
@@ -271,7 +282,9 @@ def _file_version(path: Path) -> tuple[int, int]:
 
 @lru_cache(maxsize=2)
 def _load(path: Path, _changed_ns: int, _bytes: int) -> EvalReport:
-    """Return the report in *path*. The size and change time are part of the cache key."""
+    """Return the report in the file *path*. Size and change time of the file are only part of the
+    cache key.
+    """
     return read_report(read_text(path), where=path.name)
 
 

@@ -23,8 +23,8 @@ from gateway.runtime.text import digest
 from gateway.types import Entity, Filters
 
 Source = Literal["user", "rules", "model", "usage", "held_out"]
-"""Origin of a request; reports have separate figures for each source. A *held_out* request repeats
-another one without the tools that serve it."""
+"""Origin of a request. Reports have separate figures for each source. A *held_out* request repeats
+another request while the tools that serve it are ignored."""
 _CELL_SEPARATOR = re.compile(r"(?<!\\)\|")
 _TABLE_RULER = re.compile(r"[\s|:-]+")
 _ARROW = re.compile(r"\s*(?:->|→)\s*")
@@ -32,7 +32,7 @@ _NO_TOOL = frozenset({"none", "-", ""})
 
 
 def _groups(tools: object) -> object:
-    """Return the tools of a JSON request as groups of alternatives."""
+    """Return the field ``tools`` of a JSON request as groups of alternatives."""
     if isinstance(tools, list):
         return [[tool] if isinstance(tool, str) else tool for tool in tools]
     return () if tools == "none" else tools
@@ -40,46 +40,50 @@ def _groups(tools: object) -> object:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalRequest:
-    """A request and the tools that serve it. In JSON, the fields are ``request`` and ``tools``."""
+    """A test request and the tools that serve it. The fields *text* and *wanted* are called
+    ``request`` and ``tools`` in JSON.
+    """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
     text: Annotated[Text, Field(alias="request")]
     wanted: Annotated[
         tuple[tuple[str, ...], ...], Field(alias="tools"), BeforeValidator(_groups)
     ] = ()
-    """Wanted tools, each as a group of alternatives; empty if no tool serves the request."""
+    """Wanted tools. Each one is a group of alternatives. Empty if no tool serves the request."""
     ordered: bool = False
-    """True if the tools are used in this order."""
+    """True if the wanted tools are used in this order."""
     source: Source = "user"
     style: str = ""
     """Way in which the request was generated, such as ``typos``; empty if written by hand."""
     language: str = ""
-    """ISO 639 code; empty if unknown."""
+    """Language of the text, an ISO 639 code. Empty if unknown."""
     without: frozenset[str] = frozenset()
     """Ids of tools that the search must ignore, so that no tool serves the request."""
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Identity of the request when two evaluations are compared."""
+        """Identity of the request. Requests of two evaluations with equal keys are compared."""
         return self.text, self.wanted, self.without
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSet:
-    """Test requests and the digest of their catalog."""
+    """Test requests, and the digest of the catalog whose tools they name."""
 
     requests: tuple[EvalRequest, ...]
     catalog: str = ""
-    """Digest of the catalog; empty if the requests are not frozen."""
+    """Digest of the catalog. Empty if the requests do not belong to a certain catalog."""
 
 
 def catalog_digests(entities: Iterable[Entity]) -> dict[str, str]:
-    """Return a short digest of each entity's definition, keyed by id and sorted."""
+    """Return a short digest of each entity's definition, keyed by entity id and sorted."""
     return {entity.id: entity.digest[:12] for entity in sorted(entities, key=lambda each: each.id)}
 
 
 def catalog_digest(digests: Mapping[str, str]) -> str:
-    """Return one digest of all *digests*. Equal digests mean equal catalogs."""
+    """Return one digest for a catalog, given the digests of its entities. Equal results mean equal
+    catalogs.
+    """
     return digest(json.dumps(dict(digests), sort_keys=True))
 
 
@@ -106,7 +110,7 @@ def parse(text: str, *, where: str) -> RequestSet:
 
 
 def _lines(text: str) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
-    """Return all lines with their numbers, then the lines that are table rows."""
+    """Return two lists of line numbers and lines: all lines, and the lines that are table rows."""
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
     return lines, [(number, line) for number, line in lines if line.startswith("|")]
 
@@ -115,7 +119,7 @@ def _from_table(rows: Sequence[tuple[int, str]], where: str) -> RequestSet:
     requests: list[EvalRequest] = []
     for number, line in rows:
         if _TABLE_RULER.fullmatch(line):
-            # The row above the ruler is the heading.
+            # The row above the ruler is the heading of the table, not a request.
             requests = requests[:-1]
             continue
         cells = [
@@ -131,7 +135,8 @@ def _from_table(rows: Sequence[tuple[int, str]], where: str) -> RequestSet:
 
 
 def parse_tools(cell: str) -> tuple[tuple[tuple[str, ...], ...], bool]:
-    """Return the tools in a table cell, and whether they are ordered.
+    """Return the tools that a table cell names, as groups of alternatives, and whether they are
+    ordered.
 
     ``a, b`` wants both, ``a -> b`` wants b after a, ``a or b`` wants either, ``none`` wants no
     tool.
@@ -168,13 +173,15 @@ def _from_json_lines(lines: Sequence[tuple[int, str]], where: str) -> RequestSet
 def freeze(
     requests: Iterable[EvalRequest], snapshot: Snapshot, filters: Filters, *, strict: bool = True
 ) -> RequestSet:
-    """Resolve the tools of *requests* to ids, drop duplicates, and add the digest of the catalog.
+    """Replace the tool names in *requests* by ids, drop duplicates, and add the digest of the
+    catalog.
 
     Args:
         requests: Requests that name tools by id, by exposed name, or by a unique name.
         snapshot: The catalog.
         filters: Filters for the visible tools.
-        strict: Raise an error for unknown tools. If False, their names stay, and they are missed.
+        strict: Raise an error for an unknown tool. If False, its name stays, and the tool counts
+            as missed.
 
     Raises:
         InvalidRequestError: If a tool is unknown, or several tools have its name.
@@ -197,7 +204,7 @@ def freeze(
 
 
 def to_json_lines(requests: RequestSet) -> str:
-    """Write *requests* as JSON Lines that `parse` reads. Empty fields are left out."""
+    """Return *requests* as JSON Lines that `parse` can read. Empty fields are left out."""
     rows = TypeAdapter(tuple[EvalRequest, ...]).dump_python(
         requests.requests, mode="json", by_alias=True, exclude_defaults=True
     )
@@ -238,7 +245,7 @@ def save_request(path: Path, request: EvalRequest) -> bool:
 
 
 def _with_row(text: str, request: EvalRequest) -> str:
-    """Return the text of a Markdown file with a row added after its last row."""
+    """Return the Markdown *text* with a row for *request* added after the last row of its table."""
     groups = [" or ".join(group) for group in request.wanted]
     tools = (" -> " if request.ordered else ", ").join(groups) or "none"
     row = "| {} | {} |\n".format(request.text.replace("|", "\\|"), tools)

@@ -1,4 +1,4 @@
-"""Check that tools can be called, without contacting their servers. For agents that run on
+"""Checks whether tools can be called, without contacting their servers. For agents that run on a
 schedule.
 
 The functions are pure, except `preflight`, which reads the state of a gateway in memory.
@@ -17,9 +17,9 @@ from gateway.types import ANYONE, Caller, Entity
 from gateway.types.caller import filters_for
 
 Verdict = Literal["ready", "retry_later", "needs_person", "unknown"]
-"""Result of a check, from best to worst."""
+"""Result of the check of a tool, from best to worst."""
 Reason = Literal["not_listed", "changed", "signed_out", "server_down", "filtered", "schema_differs"]
-"""Reasons against a call:
+"""Reason why a tool should not be called:
 
 * *not_listed*: The server does not list the tool, or was never listed.
 * *changed*: The tool, or the command or URL of its server, differs from the approved one.
@@ -33,18 +33,19 @@ _DIGITS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerState:
-    """Known state of a tool's server."""
+    """Known state of the server of a tool."""
 
     name: str
     listed: bool = True
-    """True if the tool list is known."""
+    """True if the server's tool list is known."""
     unusable: str = ""
-    """Reason why the server cannot be used at all, such as an invalid entry; empty if it can."""
+    """Reason why the server cannot be used at all, such as an invalid entry. Empty if it can be
+    used."""
     changed: bool = False
-    """True if the command or URL changed since it was approved."""
+    """True if the server's command or URL changed since it was approved."""
     signed_out: bool = False
     failure: str = ""
-    """Reason why the server recently could not be reached or listed; empty without a known
+    """Reason why the server recently could not be reached or listed. Empty without a known
     failure."""
 
 
@@ -58,25 +59,27 @@ class ToolCheck:
     reasons: tuple[Reason, ...] = ()
     """Reasons against a call; empty if the tool is ready."""
     digest: str = ""
-    """Digest of the current schemas, 16 hexadecimal digits; empty if the tool is not listed."""
+    """Digest of the tool's current schemas, 16 hexadecimal digits. Empty if the tool is not
+    listed."""
     detail: str = ""
-    """Remedy for each reason."""
+    """Text with the remedy for each reason."""
 
 
 class CheckedGateway(Protocol):
-    """The parts of a `Gateway` that a check uses."""
+    """The parts of a `Gateway` that the check of tools uses."""
 
     async def snapshot(self) -> Snapshot:
         """Return the index that calls use."""
 
     def server_states(self) -> Mapping[str, str]:
-        """Return the state of each connection, keyed by server."""
+        """Return the state of each server's connection, keyed by server name."""
 
 
 async def preflight(
     gateway: CheckedGateway, wanted: Mapping[str, str], *, caller: Caller = ANYONE
 ) -> tuple[ToolCheck, ...]:
-    """Check tools against the current state of *gateway*, as `check_tools` does.
+    """Check tools against the current state of *gateway*. Arguments and results are those of
+    `check_tools`.
 
     A server that was not listed yet is listed first, as in a search.
     """
@@ -140,7 +143,9 @@ def schema_digest(tool: Entity) -> str:
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the worst verdict: unknown, then needs_person, retry_later, ready."""
+    """Return the worst of *verdicts*. The worst is unknown, then needs_person, retry_later,
+    ready.
+    """
     return max(verdicts, key=VERDICTS.index, default="ready")
 
 

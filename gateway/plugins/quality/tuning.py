@@ -1,4 +1,4 @@
-"""Tuning: requests become search examples of the tools that serve them.
+"""Tuning: test requests become search examples of the tools that serve them.
 
 * The examples change a tool's vector (`gateway.index.compiler`) and add to its searched words.
 * The gain is measured by cross-validation: the requests are split into parts, and each part is
@@ -26,32 +26,34 @@ from gateway.plugins.quality.variants import Tunable, variant_of
 from gateway.types import ANYONE, Caller, Entity
 
 MIN_REQUESTS = 30
-"""Minimum number of requests; fewer give no reliable result."""
+"""Minimum number of usable requests. Fewer give no reliable result."""
 PARTS = 5
 JUDGED = "recall@5"
 _SOURCES = frozenset({"user", "model", "usage"})
-"""Sources of usable requests. Generated requests consist of the tools' own words."""
+"""Sources of requests that tuning can use. Generated requests consist of the tools' own words."""
 Examples = Mapping[str, tuple[str, ...]]
-"""Requests, keyed by the id of the tool that serves them."""
+"""Texts of requests, keyed by the id of the tool that serves them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """Learned examples and their measured gain."""
+    """Result of tuning: learned examples and their measured gain."""
 
     requests: int
-    """Number of usable requests."""
+    """Number of requests that tuning can use."""
     kept: bool
     reason: str
     """Reason why the examples are kept or rejected, in words."""
     comparison: Comparison | None = None
-    """Comparison of each request without examples and with the examples of the other parts."""
+    """Comparison of each request without examples and with the examples of the other parts. None if
+    tuning was rejected before it."""
     unfound: tuple[str, ...] = ()
-    """Tools that the examples of other tools would hide."""
+    """Ids of tools that the examples of other tools would hide."""
     examples: Examples
-    """New examples, keyed by tool id; empty if rejected."""
+    """New examples, keyed by tool id. Empty if they were rejected."""
     before: Examples
-    """Earlier examples of the same tools, from a previous tuning or the catalog's rules."""
+    """Earlier examples of the same tools, from a previous tuning or the catalog's rules, keyed by
+    tool id."""
 
 
 async def tune(
@@ -64,7 +66,7 @@ async def tune(
     """Make requests examples of the tools that serve them, if other requests improve.
 
     Args:
-        gateway: A `Gateway`. If the examples are kept, its rules change, but nothing else.
+        gateway: A `Gateway`. If the examples are kept, its catalog rules change, but nothing else.
         requests: Requests that name tools by id or name. Generated requests are ignored.
         caller: Caller of the searches, which decides the visible tools.
         progress: Called with ``part`` or ``requests``, the finished number and the total number.
@@ -146,12 +148,12 @@ async def _write_examples(
     return before
 
 
-# -- trial -----------------------------------------------------------------------------------------
+# -- cross-validation ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Trial:
-    """Cross-validation: evaluates requests while others are examples."""
+    """Cross-validation: evaluates requests while other requests are examples."""
 
     gateway: Tunable
     snapshot: Snapshot
@@ -159,7 +161,9 @@ class _Trial:
     progress: Progress
 
     async def compare_parts(self, requests: Sequence[EvalRequest]) -> Comparison:
-        """Compare each request without examples and with the other parts as examples."""
+        """Compare each request without examples and with the requests of the other parts as
+        examples.
+        """
         before = await self._evaluate({}, requests)
         reports = []
         for part in range(PARTS):
@@ -176,7 +180,7 @@ class _Trial:
     async def find_hidden(
         self, requests: Sequence[EvalRequest], tools: Sequence[Entity]
     ) -> tuple[str, ...]:
-        """Return the tools that are found only without examples.
+        """Return the ids of the tools that searches find only without the examples.
 
         The searches are *requests*, and generated requests in the words of the tools' definitions.
         """
@@ -196,7 +200,7 @@ class _Trial:
 
 
 def with_examples(entities: Iterable[Entity], examples: Examples) -> Iterator[Entity]:
-    """Yield *entities* with their *examples* added."""
+    """Yield *entities*, with their *examples* added to their search hints."""
     for entity in entities:
         all_examples = dict.fromkeys((*entity.hints.examples, *examples.get(entity.id, ())))
         yield entity.with_hints(examples=tuple(all_examples)) if entity.id in examples else entity

@@ -1,7 +1,8 @@
 """Twins: tools of different servers with nearly the same description. Pure functions.
 
-A twin in a tool's place counts as found. Reports list such pairs, because they are either one tool,
-or the descriptions lack the difference. `hold_out` makes requests that no tool serves.
+If a search finds a twin in place of the wanted tool, the wanted tool counts as found. Reports list
+such pairs, because either both are the same tool, or the descriptions lack the difference.
+`hold_out` makes requests that no tool serves.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from gateway.search.rank.parameters import COPY_SHARE
 from gateway.types import Entity
 
 Twins = Mapping[str, frozenset[str]]
-"""Ids of the twins, keyed by tool id. Tools without twins are left out."""
+"""Ids of the twins of each tool, keyed by tool id. Tools without twins are left out."""
 
 
 def find_twins(tools: Sequence[Entity], wanted: Iterable[str]) -> Twins:
-    """Return the twins of the tools *wanted* among the *tools* of other servers, keyed by tool
-    id.
+    """Return the twins of the tools with the ids *wanted*, keyed by tool id. Twins are on other
+    servers.
     """
     by_id = {tool.id: tool for tool in tools}
     like = _Descriptions(tools)
@@ -64,15 +65,15 @@ class _Descriptions:
         return {other.id: other for other in tools}.values()
 
     def _rarest(self, tool: Entity) -> list[str]:
-        """Return enough rare words for the prefix filter; an empty word if the description has no
-        words.
+        """Return the rarest words of the tool's description, as many as the prefix filter needs.
+        Return an empty word if the description has no words.
         """
         stems = sorted(stems_of(tool.description), key=lambda stem: (self._counts[stem], stem))
         return stems[: len(stems) - ceil(COPY_SHARE * len(stems)) + 1] or [""]
 
 
 def with_twins(request: EvalRequest, twins: Twins) -> tuple[frozenset[str], ...]:
-    """Return the ids that serve *request*: for each wanted tool, its alternatives and their
+    """Return a group of tool ids for each wanted tool of *request*: its alternatives and all their
     twins.
     """
     return tuple(
@@ -84,11 +85,12 @@ def with_twins(request: EvalRequest, twins: Twins) -> tuple[frozenset[str], ...]
 def hold_out(
     requests: Iterable[EvalRequest], tools: Sequence[Entity], *, count: int
 ) -> tuple[EvalRequest, ...]:
-    """Repeat up to *count* requests without the tools that serve them, so that no tool does.
+    """Repeat up to *count* requests while the tools that serve them are ignored.
 
     Each search ignores the wanted tool, its twins, and tools with the same name on other servers. A
-    tool with another name may still serve the request, so check the accepted requests. The requests
-    are selected by the digest of their texts, which gives the same selection in every process.
+    tool with another name may still serve the request, so check requests whose matches are
+    accepted. The requests are selected by the digest of their texts, which gives the same selection
+    in every process.
     """
     single = [request for request in requests if len(request.wanted) == 1 and not request.ordered]
     drawn = sorted(single, key=lambda request: digest(request.text))[:count]

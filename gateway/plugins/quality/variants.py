@@ -1,4 +1,4 @@
-"""A copy of a catalog with different texts, which can be searched next to the gateway's own."""
+"""A copy of a gateway's catalog with different texts. It can be searched next to the original."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Tunable(Searchable, Protocol):
 
     @property
     def searches(self) -> Searches:
-        """The gateway's searches."""
+        """Searches of the gateway, from which a copy takes its settings."""
 
     @property
     def catalog(self) -> Catalog:
-        """The catalog, which stores the rules."""
+        """Catalog of the gateway, which stores the rules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Variant:
     async def next_steps(
         self, tools: Sequence[str], *, query: str = "", limit: int = 5, caller: Caller = ANYONE
     ) -> tuple[Match, ...]:
-        """Return the gateway's suggestions, which do not depend on the texts."""
+        """Return the suggestions of the original gateway, which do not depend on the texts."""
         return await self.gateway.next_steps(tools, query=query, limit=limit, caller=caller)
 
 

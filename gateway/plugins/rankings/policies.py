@@ -1,4 +1,4 @@
-"""Ranking policies compatible with registries: other scores from the same evidence. Pure.
+"""Ranking policies compatible with registries: other scores from the same evidence. Pure functions.
 
 =============  ================================================================================
 hybrid         reciprocal ranks of two independent rankings, by vectors and by words; an entity
@@ -7,7 +7,8 @@ weighted       0.6 x cosine + 0.4 x keyword share, both on absolute scales
 legacy         (cosine + 1) / 2 + 0.1 x keyword boost, at most 1; at most three of each kind
 =============  ================================================================================
 
-Without vectors, each policy ranks by words alone. So does each for entities without a vector.
+Without vectors, each policy ranks by words alone. An entity without a vector is also ranked by
+words alone.
 """
 
 from __future__ import annotations
@@ -50,16 +51,19 @@ class Hybrid:
     uses_vectors, is_exact = True, False
 
     def rank(self, evidence: PolicyEvidence) -> RankedList:
-        """Rank by fused ranks of vectors and words. Without vectors, rank by words."""
+        """Rank by the fusion of the ranks by vectors and by words. Without vectors, rank by
+        words.
+        """
         if evidence.candidates is None:
             return by_words(evidence.lexical.scores, evidence.mask)
         lists = fused_lists(evidence, evidence.candidates)
         return reciprocal_rank_fusion(lists, size=len(evidence.mask))
 
     def explain(self, evidence: PolicyEvidence, ranked: RankedList) -> Mapping[int, Scoring]:
-        """Return the parts of each score, keyed by position, and log them as registries do.
+        """Return the parts of each score, keyed by position of the entity, and log them as
+        registries do.
 
-        Lists are logged at INFO and scores at DEBUG.
+        Rankings are logged at INFO and scores at DEBUG.
         """
         if evidence.candidates is None:
             return explain_scores(evidence, ranked)
@@ -86,7 +90,7 @@ class Weighted:
         return weighted(evidence.candidates, evidence.keywords, evidence.mask)
 
     def explain(self, evidence: PolicyEvidence, ranked: RankedList) -> Mapping[int, Scoring]:
-        """Return the parts of each score, keyed by position."""
+        """Return the parts of each score, keyed by position of the entity."""
         return explain_scores(evidence, ranked)
 
 
@@ -102,7 +106,9 @@ class Legacy:
         return ranked.at(first_per_kind(kinds, LEGACY_MAX_PER_KIND))
 
     def explain(self, evidence: PolicyEvidence, ranked: RankedList) -> Mapping[int, Scoring]:
-        """Return the parts of each score, keyed by position, and log them at DEBUG."""
+        """Return the parts of each score, keyed by position of the entity, and log them at
+        DEBUG.
+        """
         scorings = explain_scores(evidence, ranked)
         line = (
             "Score for %r (type=%s): vector=%.4f, normalized_vector=%.4f, "
@@ -124,7 +130,9 @@ def _name_and_kind(evidence: PolicyEvidence, position: int) -> tuple[str, str]:
 
 
 def fused_lists(evidence: PolicyEvidence, candidates: Candidates) -> tuple[Positions, Positions]:
-    """Return the positions ranked by vectors and by words, best first, at most `count` each."""
+    """Return the two rankings to fuse: positions of entities by vectors and by words, best first.
+    Each has at most ``evidence.count`` positions.
+    """
     lexical = evidence.lexical
     words = by_words(lexical.scores, evidence.mask & (lexical.coverage >= HYBRID_COVERAGE))
     near = candidates.pool[has_vectors(candidates, candidates.pool)]
@@ -132,13 +140,15 @@ def fused_lists(evidence: PolicyEvidence, candidates: Candidates) -> tuple[Posit
 
 
 def reciprocal_rank_fusion(lists: Sequence[Positions], *, size: int) -> RankedList:
-    """Fuse independent rankings by the sum of 1/(60 + rank). Ranks start at 1.
+    """Fuse independent rankings. The score of an entity is the sum of 1/(60 + rank); ranks start at
+    1.
 
     Cormack, Clarke, Büttcher, *Reciprocal rank fusion outperforms Condorcet* (2009).
 
     Args:
-        lists: Positions, best first. An entity in only one list has only one term.
-        size: Number of entities.
+        lists: Rankings, each as positions of entities, best first. For an entity in only one list,
+            the sum has one term.
+        size: Number of entities of the catalog.
     """
     scores = np.zeros(size, dtype=np.float32)
     for ranked in lists:
@@ -163,8 +173,8 @@ def weighted(candidates: Candidates | None, keywords: Keywords, mask: Mask) -> R
 def legacy(candidates: Candidates | None, keywords: Keywords, mask: Mask) -> RankedList:
     """Rank by (cosine + 1) / 2 + 0.1 x keyword boost, at most 1.
 
-    An entity without a vector has the score 0.1 x boost. Without any vectors, the score is boost /
-    13.5, at most 1.
+    An entity without a vector has the score 0.1 x keyword boost. If there are no vectors at all,
+    the score is keyword boost / 13.5, at most 1.
     """
     if candidates is None:
         return by_words(np.minimum(keywords.boost / np.float32(KEYWORD_MAXIMUM), 1), mask)
@@ -175,8 +185,8 @@ def legacy(candidates: Candidates | None, keywords: Keywords, mask: Mask) -> Ran
 
 
 def _pool(candidates: Candidates, words: Vector, mask: Mask) -> tuple[Positions, Vector]:
-    """Return the nearest entities and all entities that contain a word of the query, with
-    cosines.
+    """Return the positions of the nearest entities and of all entities that contain a word of the
+    query, and the cosine of each.
     """
     ranked = mask & (words > 0)
     ranked[candidates.pool] = True

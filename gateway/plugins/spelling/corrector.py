@@ -1,10 +1,10 @@
 """Offline spelling correction of queries.
 
-* A known word is not changed. Known words occur in the catalog or in a likely language, or are
-  written as a name, an identifier or a literal.
-* Another word is replaced by the best guess of the error model, if the guess is more likely than an
-  unknown word.
-* A query in a language without a word list is corrected by the catalog's words only.
+* A known word is not changed. Known words occur in the catalog or in a likely language of the
+  query, or are written as a name, an identifier or a literal.
+* An unknown word is replaced by the best guess of the error model, if that guess is more likely
+  than a correct word that no list contains.
+* If the query's language has no word list, only the catalog's words are used as guesses.
 * In a language other than the catalog's, only one typing error per word is corrected, and only if
   even the longest word list lacks the word. Inflected and compound words are so rare there that
   they look like typing errors.
@@ -43,30 +43,32 @@ MAX_GUESSES = 32
 """Maximum number of words corrected in one query."""
 KNOWN_SHARE = 0.4
 KNOWN_SHARE_ELSEWHERE = 0.6
-"""Minimum share of known words for a query to count as written in a script's first language, and in
-another language."""
+"""Minimum shares of known words at which a query counts as written in a language: `KNOWN_SHARE` for
+the first language of a script, this one for other languages."""
 MAX_UNKNOWN = 2
-"""Number of unknown words that are always tolerated in a script's first language."""
+"""Number of unknown words that a query in the first language of its script may always have."""
 MIN_FOREIGN_LETTERS = 6
-"""Minimum number of letters of a corrected word if the language is unknown."""
+"""Minimum number of letters of a word that is corrected, if the query's language is unknown."""
 MIN_LETTERS = 4
-"""Minimum number of letters of a corrected word. Shorter words have too many similar words."""
+"""Minimum number of letters of a word that is corrected. Shorter words have too many similar
+words."""
 MAX_LETTERS = 48
-"""Maximum number of letters of a corrected word. Longer words are keys or codes, and the cost is
-quadratic."""
+"""Maximum number of letters of a word that is corrected. Longer words are keys or codes, and the
+cost is quadratic in the length."""
 _MARKS = "\u0300-\u036f\u064b-\u0652\u0670\u0900-\u0903\u093a-\u094f\u0962\u0963"
 _WORD = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{_MARKS}]|['\u2019](?=[^\W\d_]))*")
 _PLAIN_WORD = re.compile(r"[a-z]+(?:'[a-z]+)*")
-"""Pattern of words in a casefolded ASCII text. It takes a third of the time of `_WORD`."""
+"""Pattern of words in a casefolded ASCII text. It is three times as fast as `_WORD`."""
 _POSSESSIVES = frozenset({"'s", "\u2019s"})
 _ADJOINING_SIGNS = frozenset("@#$/\\_=&~%+")
 _FIRST = frozenset(names[0] for names in LANGUAGES.values())
 _ENGLISH_SHARE = 0.4
 """Minimum share of common English words for a query to count as English."""
 _LIKELY_SHARE = 0.75
-"""Minimum score of a likely language, as a share of the best language's score."""
+"""Minimum score of a language to count as likely, as a share of the best language's score."""
 _PREFERRED_SHARE = 0.6
-"""Minimum score of the script's first language to come first, as a share of the best score."""
+"""Minimum score at which the first language of a script is preferred, as a share of the best
+language's score."""
 _MAX_LIKELY = 3
 
 
@@ -76,14 +78,14 @@ class QueryWord(NamedTuple):
     start: int
     written: str
     folded: str
-    """Word as in word lists: casefolded, with straight apostrophes."""
+    """Word in the form of word lists: casefolded, with straight apostrophes."""
     script: str
-    """Script of the word. Empty for scripts that are not corrected: scripts without spaces and rare
-    scripts."""
+    """Script of the word, such as ``latin``. Empty for scripts that are not corrected: scripts
+    without spaces and rare scripts."""
 
 
 class SpellingCorrector:
-    """Spelling correction that always uses the current index.
+    """Spelling correction with the words of the index that each call passes.
 
     Args:
         folder: Folder of the word lists. None corrects by the catalog's words only.
@@ -94,8 +96,8 @@ class SpellingCorrector:
         self._corrector: CatalogCorrector | None = None
 
     def __call__(self, index: BM25Index, query: str, mask: Mask | None = None) -> Correction:
-        """Correct *query* by the words of *index*. *mask* selects the entities that may be
-        found.
+        """Correct *query* with the words of *index*. *mask* selects the entities that the caller
+        may find.
         """
         corrector = self._corrector
         if corrector is None or corrector.catalog.postings is not index:
@@ -113,8 +115,8 @@ class CatalogCorrector:
     """Folder of the word lists. None corrects by the catalog's words only."""
 
     def correct(self, query: str, mask: Mask | None = None) -> Correction:
-        """Return the corrected query. A correction never reveals words of entities outside
-        *mask*.
+        """Return the corrected query and the changes. A correction never contains a word that
+        occurs only in entities outside *mask*.
         """
         if self._is_plain_english(query):
             return Correction(text=query)
@@ -139,7 +141,7 @@ class CatalogCorrector:
         )
 
     def _is_plain_english(self, query: str) -> bool:
-        """Return quickly whether *query* is correct English, as most queries are."""
+        """Return whether *query* is correct English. Most queries are, and this check is fast."""
         if self.folder is None or not query.isascii():
             return False
         text_words = {word.removesuffix("'s") for word in _PLAIN_WORD.findall(query.casefold())}
@@ -150,7 +152,13 @@ class CatalogCorrector:
         return not unknown or word_list(self.folder, "en").costs.keys() >= set(unknown)
 
     def _likely_languages(self, script: str, group: Sequence[QueryWord]) -> list[WordList]:
-        """Return the word lists of the likely languages of *group*, most likely first."""
+        """Return the word lists of the languages that *group* is likely written in, most likely
+        first.
+
+        Args:
+            script: Script of all words of *group*.
+            group: Words of the query in this script.
+        """
         if self.folder is None or script not in LANGUAGES:
             return []
         first, *others = LANGUAGES[script]
@@ -163,9 +171,11 @@ class CatalogCorrector:
         return [words for words in lists if words.costs]
 
     def _language_of(self, group: Sequence[QueryWord], lists: Sequence[WordList]) -> list[WordList]:
-        """Return the word list of the language of *group*, or nothing if it lacks too many words.
+        """Return the first of *lists* if the words of *group* are in its language, else an empty
+        list.
 
-        Short words do not count, because every language has similar ones.
+        They are not if too many words are unknown. Short words do not count, because every language
+        has similar ones.
         """
         long_words = [word.folded for word in group if len(word.folded) >= MIN_LETTERS]
         unknown = sum(not self._is_known(word, lists[:1]) for word in long_words)
@@ -179,7 +189,9 @@ class CatalogCorrector:
 
     @cached_property
     def _catalog_language(self) -> str:
-        """Most likely language of the catalog's words. Empty without word lists."""
+        """Most likely language of the catalog's words, an ISO 639 code. Empty without word
+        lists.
+        """
         scripts = Counter(filter(None, map(_script, self.catalog.words.costs)))
         if self.folder is None or not scripts:
             return ""
@@ -208,7 +220,15 @@ class CatalogCorrector:
         lists: Sequence[WordList],
         language_lists: Sequence[WordList],
     ) -> dict[QueryWord, str]:
-        """Return the corrections of the words of *group* that are missing from *lists*."""
+        """Return the corrections of misspelt words of *group*, keyed by word.
+
+        Args:
+            query: The whole query.
+            group: Words of the query in one script.
+            lists: Word lists of the likely languages. Words in them are correct.
+            language_lists: Word list of the query's language, which provides guesses. Empty if the
+                language is unknown.
+        """
         unknown = [word for word in group if not self._is_known(word.folded, lists)]
         min_letters = MIN_LETTERS if language_lists else MIN_FOREIGN_LETTERS
         misspelt = [
@@ -229,15 +249,15 @@ class CatalogCorrector:
             ):
                 choices[split[0]] = split[1]
             best = min(choices, key=lambda guess: (choices[guess], guess), default="")
-            # People do not type an accent by mistake, so the word belongs to a language with that
-            # accent.
+            # People do not type an accent by mistake. So the word belongs to a language with that
+            # accent, and a guess without it is wrong.
             loses_accent = best.isascii() and not word.folded.isascii()
             if best and not loses_accent and choices[best] < unknown_cost(word.written):
                 corrections[word] = _match_case(word.written, best)
         return corrections
 
     def _is_visible(self, guess: str, language_lists: Sequence[WordList], mask: Mask) -> bool:
-        """Return whether each word of *guess* is in a word list or in an eligible entity."""
+        """Return whether each word of *guess* is in a word list or in an entity of *mask*."""
         return all(
             any(word in words.costs for words in language_lists) or self.catalog.occurs(word, mask)
             for word in guess.casefold().split()
@@ -263,8 +283,7 @@ def _words(query: str) -> list[QueryWord]:
 def _correctable(query: str, candidates: Sequence[QueryWord]) -> list[QueryWord]:
     """Return the words among *candidates* that may be corrected.
 
-    Excluded are words that are too short or too long, parts of literals and identifiers, and words
-    in mixed case.
+    Other words are too short or too long, parts of literals and identifiers, or in mixed case.
     """
     fixed = {part for literal in literals(query) for part in _WORD.findall(literal)}
     shouted = query.isupper()
@@ -280,14 +299,14 @@ def _correctable(query: str, candidates: Sequence[QueryWord]) -> list[QueryWord]
 
 
 def _match_case(written: str, better: str) -> str:
-    """Return *better* with the capitals of *written*."""
+    """Return *better* with capital letters as in *written*."""
     if written.isupper():
         return better.upper()
     return better[:1].upper() + better[1:] if written[:1].isupper() else better
 
 
 def _is_part_of_token(query: str, start: int, end: int) -> bool:
-    """Return whether the word between *start* and *end* is part of a path, an address or code."""
+    """Return whether ``query[start:end]``, a word, is part of a path, an address or code."""
     before, after, beyond = query[start - 1 : start], query[end : end + 1], query[end + 1 : end + 2]
     if before in _ADJOINING_SIGNS or after in _ADJOINING_SIGNS or (before and before in ".:"):
         return True
@@ -295,14 +314,14 @@ def _is_part_of_token(query: str, start: int, end: int) -> bool:
 
 
 def _script(word: str) -> str:
-    # Letters are named after their script: "CYRILLIC SMALL LETTER A".
+    # The Unicode names of letters begin with their script: "CYRILLIC SMALL LETTER A".
     script = unicodedata.name(word[0], "").partition(" ")[0].lower()
     return script if script in LANGUAGES else ""
 
 
 def _has_common_words(language: WordList, text_words: Collection[str]) -> bool:
-    """Return whether *text_words* contain enough common words of *language* to skip other
-    languages.
+    """Return whether *text_words* contain so many common words of *language* that other languages
+    are not considered.
     """
     common = sum(language.costs.get(word, COMMON) < COMMON for word in text_words)
     return bool(text_words) and common >= _ENGLISH_SHARE * len(text_words)
@@ -311,11 +330,11 @@ def _has_common_words(language: WordList, text_words: Collection[str]) -> bool:
 def likely_languages(
     signs: LanguageSigns, text_words: Mapping[str, int], *, rather: str = ""
 ) -> list[str]:
-    """Return the likely languages of a text, most likely first; at most three.
+    """Return the languages that a text is likely written in, most likely first; at most three.
 
     Args:
         signs: Most common words of each language.
-        text_words: Number of occurrences of each word of the text.
+        text_words: Number of occurrences of each word of the text, keyed by word.
         rather: Preferred language, which comes first if it is nearly as likely as the best one.
     """
     scores = Counter[str]()

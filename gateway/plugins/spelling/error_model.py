@@ -1,8 +1,8 @@
-"""Error model of typing: costs of typing errors and guesses for misspelt words. Pure.
+"""Error model of typing: costs of typing errors, and guesses for misspelt words. Pure functions.
 
-The model is the noisy channel of Kernighan, Church and Gale (1990): the cost of a guess is the sum
-of its rarity and its typing error. Costs are in centibels (cB). 100 cB more means ten times less
-likely.
+The model is the noisy channel of Kernighan, Church and Gale (1990): the cost of a guess is the cost
+of its rarity plus the cost of the typing error. Costs are in centibels (cB). 100 cB more means ten
+times less likely.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ from graphs.lexical.analysis import bare
 
 UNKNOWN = 450
 UNKNOWN_LETTER = 80
-"""Cost of keeping an unknown word, and additional cost of each of its letters."""
+"""Cost of each letter of an unknown word that is kept, in addition to `UNKNOWN`."""
 NAME = 100
-"""Cost reduction for an unknown word with a capital letter, which may be a name."""
+"""Reduction of the cost of an unknown word with a capital first letter, because it may be a
+name."""
 SPACE = 250
-"""Cost of a missing space."""
+"""Cost of a missing space between two words."""
 TWO_EDITS = 600
 FIRST_LETTER = 100
-"""Additional cost of an error in the first letter."""
+"""Additional cost of a typing error in the first letter of a word."""
 SLIPS: Mapping[str, int] = {
     "accent": 50, "double": 200, "swap": 220, "lost": 250, "near": 250, "extra": 350, "other": 350,
 }  # fmt: skip
 LONG = 7
-"""Minimum number of letters of a word that may contain two errors."""
+"""Minimum number of letters of a word that may contain two typing errors."""
 _LONGEST_PIECE = 20
 _SHORTEST_GUESS = 3
 _ONE_LETTER_WORDS = frozenset("ai")
@@ -55,10 +56,10 @@ def unknown_cost(written: str) -> int:
 def find_guesses(
     typed: Sequence[str], lists: Sequence[WordList], *, slips: int = 2
 ) -> list[dict[str, int]]:
-    """Return the guesses for each word of *typed*, as a mapping from guess to cost.
+    """Return the guesses for each word of *typed*: a mapping from guess to cost.
 
-    Guesses are words of *lists* one edit away. If a long word has no such guess and *slips* is 2,
-    words two edits away are used.
+    Guesses are words of *lists* that are one edit away from the typed word. If a long word has no
+    such guess and *slips* is 2, words that are two edits away are guesses.
     """
     tables = [(words, _distances(typed, words.guessable)) for words in lists]
     return [
@@ -68,8 +69,8 @@ def find_guesses(
 
 
 def _distances(typed: Sequence[str], words: Sequence[str]) -> np.ndarray:
-    """Return the edit distance between each of *typed* and each of *words*. 3 stands for more than
-    2.
+    """Return the edit distance of each of *typed* to each of *words*, shape (len(typed),
+    len(words)). The value 3 stands for all distances above 2.
     """
     from rapidfuzz.distance import OSA  # noqa: PLC0415  (only a misspelt word needs it)
     from rapidfuzz.process import cdist  # noqa: PLC0415  (only a misspelt word needs it)
@@ -106,7 +107,7 @@ def _add_guess(choices: dict[str, int], words: WordList, choice: str, cost: int)
 
 
 def edit_cost(typed: str, meant: str) -> int:
-    """Return the cost of typing *typed* for *meant*, which is one edit away. 0 if both are
+    """Return the cost of typing *typed* in place of *meant*, which is one edit away. 0 if both are
     equal.
     """
     pairs = enumerate(zip(typed, meant, strict=False))
@@ -131,7 +132,7 @@ def _kind(typed: str, meant: str, at: int) -> str:
 
 
 def split_words(typed: str, lists: Sequence[WordList]) -> tuple[str, int] | None:
-    """Split *typed* into known words that were written without spaces.
+    """Split *typed* into known words that were typed without spaces between them.
 
     Returns:
         The cheapest split and its cost. None if *typed* cannot be split.

@@ -29,16 +29,16 @@ from graphs.lexical.analysis import bare, stem
 from graphs.lexical.bm25_index import BM25Index
 
 LIST_WORDS = 60_000
-"""Number of most common words read for each language."""
+"""Number of most common words that are read for each language."""
 GUESSED_WORDS = 40_000
-"""Number of most common words that may be guessed for a misspelt word."""
+"""Number of most common words of a language that may be guesses for a misspelt word."""
 RARE_WORDS = 100_000
-"""Minimum length of a word list that can show that a word is wrong in a language other than the
-catalog's."""
+"""Minimum number of words of a list that can show that a word is wrong, in a language other than
+the catalog's."""
 HEAD_WORDS = 1000
-"""Number of most common words used to recognise a language."""
+"""Number of most common words of each language that are used to recognise it."""
 COMMON = 400
-"""Maximum cost in cB of a word that indicates a language."""
+"""Cost in cB below which a word indicates its language. Rarer words do not."""
 MAX_LISTS = 6
 """Maximum number of word lists in memory, about 15 MB each."""
 LANGUAGES: Mapping[str, tuple[str, ...]] = {
@@ -52,13 +52,14 @@ LANGUAGES: Mapping[str, tuple[str, ...]] = {
     "greek": ("el",),
     "hebrew": ("he",),
 }  # fmt: skip
-"""Languages with a word list, keyed by script. More likely ones come first."""
+"""Languages with a word list, keyed by script, likely languages first."""
 _READ_BYTES = 1 << 13
-"""Number of bytes read at once. A list has megabytes, and its most common words come first."""
+"""Number of bytes of a word list read at a time. A list has megabytes, and its most common words
+come first."""
 _FORMAT = {"format": "cB", "version": 1}
 Costs: TypeAlias = Mapping[str, int]
 LanguageSigns: TypeAlias = Mapping[str, Mapping[str, int]]
-"""Languages that a word indicates, with points > 0, keyed by word."""
+"""Points (> 0) of each language that a word indicates, keyed by word and then by language."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,12 +67,12 @@ class WordList:
     """Words and their costs, most common first."""
 
     language: str
-    """ISO 639 code. Empty for the words of the catalog."""
+    """Language of the words, an ISO 639 code. Empty for the words of the catalog."""
     costs: Costs
 
     @cached_property
     def guessable(self) -> Sequence[str]:
-        """Most common words, which may be guessed for a misspelt word."""
+        """Most common words of the list, which may be guesses for a misspelt word."""
         return list(islice(self.costs, GUESSED_WORDS))
 
     @cached_property
@@ -86,7 +87,7 @@ class WordList:
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogWords:
-    """Words of one word index."""
+    """Words of one text index of a catalog."""
 
     postings: BM25Index
 
@@ -103,8 +104,8 @@ class CatalogWords:
 
     @cached_property
     def words(self) -> WordList:
-        """Words as they are spelt in the catalog, with costs by the number of entities that contain
-        them.
+        """All words of the catalog in their spelling there. The more entities contain a word, the
+        lower is its cost.
         """
         counts = np.diff(self.postings.offsets)[self.postings.word_terms].tolist()
         spelt = zip(counts, self.postings.words, strict=True)
@@ -119,33 +120,35 @@ class CatalogWords:
 
 
 def find_word_lists() -> Path | None:
-    """Return the folder of the word lists. None without the extra ``local``."""
+    """Return the folder of the word lists. None if the extra ``local`` is not installed."""
     spec = find_spec("wordfreq")
     return Path(spec.origin).parent / "data" if spec and spec.origin else None
 
 
 @lru_cache(maxsize=MAX_LISTS)
 def word_list(folder: Path, language: str) -> WordList:
-    """Read the `LIST_WORDS` most common words of *language*. Empty without a list."""
+    """Read the `LIST_WORDS` most common words of *language*. Empty if the language has no list."""
     return WordList(language=language, costs=_read(folder, language, LIST_WORDS))
 
 
 @lru_cache(maxsize=MAX_LISTS)
 def common_words(folder: Path, language: str) -> frozenset[str]:
-    """Read the words of *language* that cost less than `COMMON`, a sixtieth of the whole list."""
+    """Read the words of *language* that cost less than `COMMON`. They are a sixtieth of the
+    list.
+    """
     return frozenset(chain.from_iterable(islice(_words_by_cost(folder, language), COMMON)))
 
 
 @lru_cache(maxsize=sum(map(len, LANGUAGES.values())))
 def rare_words(folder: Path, language: str) -> NDArray[np.int64]:
-    """Read the hashes of all words of *language*. Takes up to half a second."""
+    """Read all words of *language*, and return their hashes. This takes up to half a second."""
     words = chain.from_iterable(_words_by_cost(folder, language))
     return np.fromiter(map(hash, words), dtype=np.int64)
 
 
 @lru_cache(maxsize=len(LANGUAGES))
 def language_signs(folder: Path, script: str) -> LanguageSigns:
-    """Read the words that indicate a language of *script*, with points for each language."""
+    """Read the common words of all languages of *script*, with the points of each language."""
     signs: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for language in LANGUAGES[script]:
         for word, cost in _read(folder, language, HEAD_WORDS).items():
@@ -164,8 +167,9 @@ def _read(folder: Path, language: str, limit: int) -> Costs:
 
 
 def _words_by_cost(folder: Path, language: str) -> Iterator[list[str]]:
-    """Yield the words of a list by cost. The file is ``[header, [words of 0 cB], [of 1 cB],
-    …]``.
+    """Yield the words of a list that cost 0 cB, then those that cost 1 cB, and so on.
+
+    The file is ``[header, [words of 0 cB], [words of 1 cB], …]``.
     """
     import msgpack  # noqa: PLC0415  (an optional extra)
 

@@ -1,4 +1,4 @@
-"""Call log and the statistics computed from it."""
+"""Log of calls and searches, and the statistics computed from it."""
 
 from gateway.runtime.lazy_names import lazy_names
 

@@ -1,4 +1,4 @@
-"""Usage statistics: tools that were never found or never called, and their cost in tokens."""
+"""Usage statistics: tools that searches never found or nobody called, and their cost in tokens."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class TenantSearches:
     """Outcomes of the searches of one tenant."""
 
     tenant: str = ""
-    """Digest of the tenant's label. Empty for searches without a tenant."""
+    """Digest of the tenant's label. Empty for the searches without a tenant."""
     searches: int = 0
     no_match_share: float = 0.0
-    """Share of searches without a match, 0 to 1."""
+    """Share of the tenant's searches that had no match, 0 to 1."""
     low_confidence_share: float = 0.0
-    """Share of searches that reported low confidence in their matches, 0 to 1."""
+    """Share of the tenant's searches that reported low confidence in their matches, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,25 +38,25 @@ class ServerUse:
     """Ids of the tools that no search returned, sorted."""
     never_called: tuple[str, ...]
     schema_tokens: int
-    """Estimated tokens of all tool definitions."""
+    """Estimated number of tokens of the definitions of all tools of the server."""
     unused_tokens: int
-    """Estimated tokens of the definitions of the tools that were never called."""
+    """Estimated number of tokens of the definitions of the tools that were never called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageReport:
-    """Usage of the current catalog."""
+    """Usage of the tools in the current catalog."""
 
     total: TenantSearches
     tenants: tuple[TenantSearches, ...]
-    """Statistics by tenant, sorted by digest. Searches without a tenant come first."""
+    """Statistics of each tenant, sorted by tenant digest. Searches without a tenant come first."""
     servers: tuple[ServerUse, ...]
-    """Usage by server, sorted by name."""
+    """Usage of each server's tools, sorted by server name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUse:
-    """Number of searches and calls of one tool, by outcome."""
+    """Numbers of searches that found one tool, and of successful and failed calls of it."""
 
     found: int = 0
     """Number of searches that returned the tool."""

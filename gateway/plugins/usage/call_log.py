@@ -23,29 +23,30 @@ DAY_S = 24 * 3600.0
 MOST_CALLS = 200_000
 """Maximum number of stored calls. The oldest are deleted first."""
 KEEP_COUNTS_DAYS = 400
-"""Number of days for which search counts are stored."""
+"""Number of days for which search counts are stored before they are deleted."""
 KEEP_QUERIES_S = 30 * DAY_S
-"""Number of seconds for which query texts are stored."""
+"""Number of seconds for which query texts are stored before they are deleted."""
 MOST_QUERIES = 5_000
 """Maximum number of stored query texts. The oldest are deleted first."""
 MAX_QUERY_CHARS = 500
-"""Maximum length of a stored query text. Longer ones are cut."""
+"""Maximum length of a stored query text, in characters. Longer texts are cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallNote:
-    """One call of a tool."""
+    """Record of one call of a tool."""
 
     tool: str
-    """Canonical id, ``server/name``."""
+    """Canonical id of the tool, ``server/name``."""
     outcome: Outcome
     seconds: float = 0.0
     shape: Mapping[str, str] = field(default_factory=dict)
-    """JSON type of each argument, keyed by name. Returned by `shape_of`."""
+    """JSON type of each argument, keyed by argument name, as `shape_of` returns it."""
     task: str = ""
-    """Label of the task, such as one request of a user. Empty if unknown."""
+    """Label of the task that the call belongs to, such as one request of a user. Empty if
+    unknown."""
     tenant: str = ""
-    """Label of the tenant. Calls without a tenant count for all tenants."""
+    """Label of the tenant. Calls without a tenant are used for all tenants."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +56,12 @@ class Task:
     tools: tuple[str, ...]
     """Ids of the tools called successfully, in order."""
     age_s: float = 0.0
-    """Age of the last call in seconds, >= 0, rounded down to whole days."""
+    """Age of the task's last call in seconds, >= 0, rounded down to whole days."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """Number of calls of one tool on one day, by outcome."""
+    """Numbers of successful and failed calls of one tool on one day."""
 
     tool: str
     age_s: float
@@ -71,10 +72,10 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchNote:
-    """One finished search."""
+    """Record of one finished search."""
 
     found: tuple[str, ...] = ()
-    """Ids of the matches."""
+    """Ids of the entities that the search found."""
     low_confidence: bool = False
     """True if the search reported low confidence in its matches."""
     query: str = ""
@@ -85,10 +86,10 @@ class SearchNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchTally:
-    """Number of searches of one tenant, by outcome."""
+    """Numbers of searches of one tenant: all, without a match, and with low confidence."""
 
     tenant: str = ""
-    """Digest of the tenant's label. Empty for searches without a tenant."""
+    """Digest of the tenant's label. Empty for the searches without a tenant."""
     searches: int = 0
     no_match: int = 0
     """Number of searches without a match."""
@@ -97,11 +98,11 @@ class SearchTally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedQuery:
-    """Query of a search whose matches were later called in the same task."""
+    """Query of a search that found tools which were called later in the same task."""
 
     query: str
     tools: tuple[str, ...]
-    """Ids of the matches called successfully, in order."""
+    """Ids of the found tools that were called successfully, in order."""
 
 
 class CallLog(Protocol):
@@ -115,7 +116,7 @@ class CallLog(Protocol):
         """Store one call."""
 
     def note_searches(self, searches: Sequence[SearchNote]) -> None:
-        """Count *searches* in one transaction and store their query texts, if they have any."""
+        """Count *searches* and store their query texts, if they have any, in one transaction."""
 
     def searches(self, tenant: str | None = None) -> Sequence[SearchTally]:
         """Return the search counts of each tenant."""
@@ -124,39 +125,41 @@ class CallLog(Protocol):
         """Return the number of searches that found each tool, keyed by tool id."""
 
     def served_queries(self, tenant: str | None = None) -> Sequence[ServedQuery]:
-        """Return stored queries of searches that led to calls.
+        """Return the stored queries of searches whose matches were called, each with the called
+        tools.
 
         A call belongs to the latest earlier search of its task that found the tool.
         """
 
     def tallies(self, tenant: str | None = None) -> Sequence[Tally]:
-        """Return the number of calls by tool and day."""
+        """Return the numbers of calls of each tool on each day."""
 
     def tasks(self, tenant: str | None = None) -> Sequence[Task]:
-        """Return the tasks. Calls without a task are left out."""
+        """Return the tasks with their calls. Calls without a task are left out."""
 
     def lines(self) -> Iterator[JsonObject]:
         """Yield all stored calls as JSON objects, oldest first."""
 
     def forget(self, *, tool: str = "", tenant: str = "") -> int:
-        """Delete the calls of a tool, of a tenant, or both. Without either, delete all calls.
+        """Delete the calls of a tool or of a tenant. With both, delete only the tenant's calls of
+        the tool. With neither, delete all calls.
 
-        Search counts of the tool, queries that found the tool, and all searches of the tenant are
-        deleted too.
+        Related data is deleted too: search counts of the tool, queries that found the tool, and all
+        searches of the tenant.
 
         Returns:
             Number of deleted calls.
         """
 
     def close(self) -> None:
-        """Release all resources. The next method call acquires them again."""
+        """Release all resources. The next use of the log acquires them again."""
 
 
 def shape_of(entity: Entity, arguments: JsonObject) -> Mapping[str, str]:
-    """Return the JSON type of each argument in the tool's schema, keyed by name.
+    """Return the JSON type of each argument that the tool's schema names, keyed by argument name.
 
-    Names that are missing from the schema may be data themselves, so only their number is included,
-    as the key ``+n``.
+    Names of other arguments may be data themselves. So only their number n is returned, as the key
+    ``+n``.
     """
     properties = as_object(entity.definition.input_schema.get("properties"))
     shape = {name: _type(value) for name, value in sorted(arguments.items()) if name in properties}
@@ -177,5 +180,7 @@ def _type(value: object) -> str:
 
 
 def label(text: str) -> str:
-    """Return the digest of a label, because labels may contain people's names. "" for ""."""
+    """Return the digest of the label *text*, because labels may contain people's names. Return ""
+    for an empty label.
+    """
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32] if text else ""

@@ -1,9 +1,11 @@
-"""Recording of calls and searches, and the signals that searches read from them.
+"""Recording of calls and searches, and the signals that searches use.
 
 * A call is recorded after it ends, while its caller already receives the result. If the call log
   fails, the call still succeeds and a metric counts the failure.
-* Searches are counted in batches after a short delay, because there are many and they share rows.
-* The signals of a tenant are read from the call log at most once per refresh interval.
+* Searches are counted in batches after a short delay, because there are many and they update the
+  same rows.
+* The signals of a tenant (learned next steps and score multipliers) are computed from the call log
+  at most once in each refresh interval.
 * Signals use only the tenant's own calls and calls without a tenant.
 """
 
@@ -47,21 +49,24 @@ P = ParamSpec("P")
 T = TypeVar("T")
 _MAX_TENANTS = 64
 NOTE_SEARCHES_S = 0.25
-"""Seconds for which a search waits for others, to be counted in the same transaction."""
+"""Seconds for which a finished search waits to be counted together with other searches."""
 _MAX_WAITING = 10_000
-"""Maximum number of waiting searches while the call log hangs. The oldest are dropped first."""
+"""Maximum number of searches that wait to be counted while the call log hangs. The oldest are
+dropped first."""
 _GROWTH = 1.1
-"""Growth of the number of tasks after which a history is evaluated again, as a factor."""
+"""Factor by which the number of tasks has to grow before the gains of the signals are measured
+again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallHistory:
-    """Calls of one tenant and calls without a tenant."""
+    """Calls from which one tenant may learn: its own calls and calls without a tenant."""
 
     outcomes: Mapping[str, Outcomes]
     tasks: Sequence[Task]
     is_predictive: bool
-    """True if the tasks predict each other. Otherwise the order of calls may be chance."""
+    """True if past tasks predict the next calls of other tasks. Otherwise the order of calls may be
+    accidental."""
 
     @classmethod
     def read(cls, call_log: CallLog, tenant: str = "") -> CallHistory:
@@ -80,8 +85,10 @@ class CallHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredGains:
-    """Signals with a measured gain, and the catalog version and number of tasks of the
-    measurement.
+    """Signals that improve next steps, as measured on past tasks.
+
+    `version` is the catalog version at the time of the measurement, and `tasks` the number of
+    tasks.
     """
 
     learn: bool = False
@@ -90,20 +97,22 @@ class MeasuredGains:
     tasks: int = 0
 
     def is_valid_for(self, snapshot: Snapshot, history: CallHistory) -> bool:
-        """Return whether the measurement is still valid for this catalog and history."""
+        """Return whether the measurement is still valid for the catalog in *snapshot* and for
+        *history*.
+        """
         return self.version == snapshot.version and len(history.tasks) <= _GROWTH * self.tasks
 
 
 @dataclass(eq=False, repr=False)
 class UsageTracker(UsageLog):
-    """Call log of one gateway, with cached signals.
+    """Call log of one gateway, and the signals computed from it.
 
     Args:
         call_log: Storage of calls and searches.
         options: Options of recording and of the signals.
         telemetry: Counts failures of the call log.
         clock: Monotonic clock in seconds.
-        submit: Starts a coroutine in the background.
+        submit: Function that starts a coroutine in the background.
     """
 
     call_log: CallLog
@@ -115,18 +124,20 @@ class UsageTracker(UsageLog):
 
     def __post_init__(self) -> None:
         self._signals = Cache[tuple[float, UsageSignals]]("usage", max_items=_MAX_TENANTS)
-        """Time of reading and signals, keyed by tenant."""
+        """Cache of signals, keyed by tenant. Each value also has the time at which it was
+        computed."""
         self._gains = Cache[MeasuredGains]("gains", max_items=_MAX_TENANTS)
         self._flights = SingleFlight[object](self.submit)
         self._reads = SingleFlight[tuple[CallHistory, UsageSignals] | None](self.submit)
         self._searches = deque[SearchNote](maxlen=_MAX_WAITING)
-        """Searches that are not in the call log yet."""
+        """Finished searches that are not in the call log yet."""
         self._will_write = False
         self._writing = threading.Lock()
 
     name = "usage"
     order = 200
-    """Order inside the access gate, so that refused calls are not recorded."""
+    """Position among the call hooks: inside the access gate, so that refused calls are not
+    recorded."""
 
     async def around(self, call: Call, proceed: Proceed) -> InvokeResult:
         """Make a tool call and record its outcome."""
@@ -180,7 +191,7 @@ class UsageTracker(UsageLog):
         self._searches.append(search)
         if not self._will_write:
             self._will_write = True
-            # A gateway that is closing writes the waiting searches in `close`.
+            # If the gateway is closing, `close` writes the waiting searches.
             with suppress(ClosedError):
                 self.submit(self._write_later)
 
@@ -201,7 +212,8 @@ class UsageTracker(UsageLog):
 
     def _write_searches(self) -> None:
         with self._writing:
-            # Reset inside the lock, so that at most one more write waits while the call log hangs.
+            # The flag is reset inside the lock, so that at most one more write waits while the call
+            # log hangs.
             self._will_write = False
             searches = [self._searches.popleft() for _ in range(len(self._searches))]
             if searches:
@@ -210,12 +222,14 @@ class UsageTracker(UsageLog):
     def _after_writing_searches(
         self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs
     ) -> T:
-        """Run *work* after writing the waiting searches, so that the call log is complete."""
+        """Write the waiting searches, then return the result of *work*, so that *work* reads a
+        complete call log.
+        """
         self.count_searches()
         return work(*arguments, **named)
 
     async def report(self, snapshot: Snapshot, tenant: str | None = None) -> UsageReport:
-        """Return the usage of all enabled tools of *snapshot*.
+        """Return the usage of all enabled tools of *snapshot*, as `usage_report` does.
 
         Raises:
             StoreError: If the call log cannot be read.
@@ -225,8 +239,8 @@ class UsageTracker(UsageLog):
         )
 
     async def of_tool(self, tool: str, tenant: str | None = None) -> ToolUse | None:
-        """Return the usage of one tool, or None if recording is off or the call log cannot be
-        read.
+        """Return the usage of the tool with the id *tool*. None if recording is off or the call log
+        cannot be read.
         """
         if not self.options.record:
             return None
@@ -235,11 +249,11 @@ class UsageTracker(UsageLog):
         )
 
     async def signals(self, snapshot: Snapshot, tenant: str = "") -> UsageSignals:
-        """Return the signals of the tenant's call history, which may be up to ``refresh_s`` seconds
-        old.
+        """Return the signals that a tenant's past calls provide. They may be up to ``refresh_s``
+        seconds old.
 
         Args:
-            snapshot: Catalog on which gains are measured.
+            snapshot: Catalog on which the gains of the signals are measured.
             tenant: Tenant whose calls count, together with calls without a tenant. The signals of
                 64 tenants are cached.
         """
@@ -260,7 +274,7 @@ class UsageTracker(UsageLog):
         return signals
 
     async def measured_gains(self, tenant: str = "") -> MeasuredGains:
-        """Wait for the running measurement of *tenant* and return the latest gains."""
+        """Wait for a running measurement of the tenant's gains, and return the latest result."""
         await self._flights.run(f"measure {tenant}", _nothing)
         return self._gains.peek(tenant) or MeasuredGains()
 
@@ -281,7 +295,7 @@ class UsageTracker(UsageLog):
                 tool: multiplier(outcomes) for tool, outcomes in history.outcomes.items()
             }
         if _is_on(self.options.learn, has_gain=gains.learn) and history.is_predictive:
-            # Older tasks count less.
+            # Tasks whose last call is older have less weight.
             weights = (decay(task.age_s) for task in history.tasks)
             counts = TransitionCounts.of((task.tools for task in history.tasks), weights)
             learned = counts.learned_steps()
@@ -302,7 +316,9 @@ class UsageTracker(UsageLog):
 
 
 def sum_outcomes(tallies: Sequence[Tally]) -> dict[str, Outcomes]:
-    """Return the sums of the call outcomes, decayed by age, keyed by tool."""
+    """Return the successful and failed calls of each tool, keyed by tool id. Each call counts by
+    its weight, which decreases with age.
+    """
     outcomes: dict[str, Outcomes] = {}
     for tally in tallies:
         weight = decay(tally.age_s)

@@ -12,7 +12,7 @@ from gateway.options import UsageOptions
 
 @hookimpl
 def register_usage_log() -> Mapping[str, Callable[..., object | None]]:
-    """Register the call log."""
+    """Register the opener of the call log."""
     return {"usage": _tracker}
 
 

@@ -1,12 +1,12 @@
-"""Effect of past calls on suggested next steps, and score multipliers by outcome. Pure.
+"""Effect of past calls on suggested next steps, and score multipliers by outcome. Pure functions.
 
 The evaluation tests each past task against all other tasks. For each call that followed another
 call, next steps are ranked three times: without signals, with the transitions of the other tasks,
 and with the outcomes of the other tasks. The correct answer is the tool that was called next.
 Queries play no role, because they are usually not stored.
 
-A multiplier is between 0.85 and 1.15 and depends only on the outcomes of calls, which decay with
-age. Being listed or found does not change it.
+A multiplier is between 0.85 and 1.15 and depends only on the outcomes of a tool's calls, whose
+weight decreases with age. Being listed or found does not change it.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from gateway.search.rank.fusion import rerank
 from gateway.types import Filters
 
 MAX_SHIFT = 0.15
-"""Maximum change of a score by outcomes, as a share of the score."""
+"""Maximum change of a tool's score by the outcomes of its calls, as a share of the score."""
 HALF_LIFE_S = 30 * 24 * 3600.0
-"""Age in seconds at which a call counts half."""
+"""Age in seconds at which the weight of a call is one half."""
 PRIOR = 5.0
-"""Number of calls assumed for each tool in advance, half of them successful."""
+"""Number of calls that are added to the calls of each tool, half of them successful."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """Number of calls of one tool by outcome, decayed by age."""
+    """Sums of the weights of one tool's successful and failed calls."""
 
     succeeded: float = 0.0
     failed: float = 0.0
 
     @property
     def calls(self) -> float:
-        """Number of calls, decayed by age."""
+        """Sum of the weights of all calls of the tool."""
         return self.succeeded + self.failed
 
     def __add__(self, other: Outcomes) -> Outcomes:
@@ -51,15 +51,15 @@ class Outcomes:
 
 
 def decay(age_s: float) -> float:
-    """Return the weight of a call of this age, in (0, 1]. Negative ages weigh 1."""
+    """Return the weight of a call that is *age_s* seconds old, in (0, 1]. Negative ages weigh 1."""
     return float(0.5 ** (max(age_s, 0.0) / HALF_LIFE_S))
 
 
 def multiplier(outcomes: Outcomes) -> float:
-    """Return the factor by which outcomes multiply a score, 0.85 to 1.15. 1 without calls.
+    """Return the factor by which a tool's score is multiplied, 0.85 to 1.15. It is 1 without calls.
 
-    The factor grows with the distance of the success rate from one half and with the number of
-    calls. The rate is first shrunk towards one half.
+    The factor grows with the success rate, and is 1 at a rate of one half. With more calls, it is
+    farther from 1. With few calls, the success rate is shifted towards one half.
     """
     rate = (outcomes.succeeded + PRIOR / 2) / (outcomes.calls + PRIOR)
     certainty = outcomes.calls / (outcomes.calls + PRIOR)
@@ -67,14 +67,16 @@ def multiplier(outcomes: Outcomes) -> float:
 
 
 MAX_CALLS = 400
-"""Maximum number of calls to evaluate. Newer tasks come first."""
+"""Maximum number of calls that an evaluation uses. Calls of newer tasks come first."""
 MAX_RANK = 50
-"""Tools with a higher rank count as not found."""
+"""Maximum rank of a suggested tool. Tools below it count as not found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageEvaluation:
-    """Measured gain of each signal."""
+    """Measured gain of each signal: learned next steps (*learn*) and score multipliers
+    (*rerank*).
+    """
 
     learn: Gain = field(default_factory=Gain)
     rerank: Gain = field(default_factory=Gain)
@@ -91,7 +93,7 @@ def evaluate_usage(
         outcomes: Outcomes of the calls of each tool, including the calls of the tasks.
     """
     if snapshot.vectors is not None and snapshot.vectors.blocking:
-        # A vector database would be scanned twice for each call.
+        # For each call, a vector database would be scanned twice.
         snapshot = replace(snapshot, vectors=None)
     learn: list[list[float]] = []
     reranked: list[list[float]] = []
@@ -119,7 +121,14 @@ def evaluate_usage(
 def _judge(
     snapshot: Snapshot, task: Task, counts: TransitionCounts, other_outcomes: Mapping[str, Outcomes]
 ) -> Iterator[tuple[float, float]]:
-    """Yield for each call of *task* the gain of learned steps and the gain of outcomes."""
+    """Yield two gains for each call of *task*: by learned next steps, and by outcomes.
+
+    Args:
+        snapshot: Catalog.
+        task: Task to evaluate.
+        counts: Transitions of the other tasks.
+        other_outcomes: Outcomes of the calls of the other tasks, keyed by tool id.
+    """
     if snapshot.graph is None:
         return
     mask, by_id = snapshot.mask(Filters()), snapshot.eligibility.by_id

@@ -32,9 +32,9 @@ from gateway.storage.protocol import Store, TableStore
 from gateway.types import JsonObject
 
 SPARE = 1_000
-"""Number of calls above the limit that are tolerated before the oldest are deleted."""
+"""Number of stored calls above the maximum at which the oldest are deleted."""
 MOST_TASKS = 50_000
-"""Maximum number of calls from which tasks are assembled."""
+"""Maximum number of calls that are read to assemble tasks."""
 COLUMNS = "at", "tenant", "task", "tool", "shape", "seconds", "outcome"
 _MAX_WAITING = 10_000
 """Maximum number of calls, and of searches, kept in memory while the database is unavailable."""
@@ -48,7 +48,7 @@ USAGE = Schema(
             seconds REAL NOT NULL, outcome TEXT NOT NULL)""",
             "CREATE INDEX IF NOT EXISTS calls_of_tools ON calls (tool, tenant)",
         ),
-        # Tables of an early version, which counted search results.
+        # These are tables of an early version, which counted search results.
         ("DROP TABLE IF EXISTS accesses", "DROP TABLE IF EXISTS pairs"),
         (
             """CREATE TABLE IF NOT EXISTS searches (day INTEGER NOT NULL, tenant TEXT NOT NULL,
@@ -84,7 +84,7 @@ USAGE = Schema(
 T = TypeVar("T")
 CallRow: TypeAlias = tuple[object, ...]
 FoundTool: TypeAlias = tuple[int, str, str]
-"""Day, tenant and tool."""
+"""Key of the count of a found tool: day, tenant and tool id."""
 
 
 class SqlCallLog:
@@ -159,7 +159,9 @@ class SqlCallLog:
                 session.write("DELETE FROM calls WHERE id <= ?", (added - self._most,))
 
     def _put_searches(self, session: Session, searches: Sequence[tuple[float, SearchNote]]) -> None:
-        """Add up *searches*, so that each row is written once."""
+        """Add up the counts of *searches*, so that each row is written only once, and store query
+        texts.
+        """
         totals, found_tools = dict[tuple[int, str], list[int]](), Counter[FoundTool]()
         texts = list[tuple[object, ...]]()
         for moment, search in searches:
@@ -195,7 +197,7 @@ class SqlCallLog:
             query = "DELETE FROM queries WHERE id <= (SELECT max(id) FROM queries) - ?"
             session.write(query, (self._most_queries,))
         if day != self._swept_day:
-            # Delete old query texts even if recording of query texts is off now.
+            # Old query texts are deleted even if query texts are no longer recorded.
             session.write("DELETE FROM queries WHERE at < ?", (now - KEEP_QUERIES_S,))
             session.write("DELETE FROM searches WHERE day < ?", (day - KEEP_COUNTS_DAYS,))
             session.write("DELETE FROM found WHERE day < ?", (day - KEEP_COUNTS_DAYS,))
@@ -225,7 +227,9 @@ class SqlCallLog:
         return dict(self._rows(query, tenant))
 
     def served_queries(self, tenant: str | None = None) -> Sequence[ServedQuery]:
-        """Return stored queries of searches that led to calls."""
+        """Return the stored queries of searches whose matches were called, each with the called
+        tools.
+        """
         query = """SELECT q.id, q.text, q.found, c.id, c.tool FROM queries q JOIN calls c
             ON c.tenant = q.tenant AND c.task = q.task AND c.at >= q.at AND c.outcome = 'ok'
             WHERE q.task <> '' AND q.at >= :oldest
@@ -234,7 +238,7 @@ class SqlCallLog:
         return served_of(self._rows(query, tenant, oldest=self._wall() - KEEP_QUERIES_S))
 
     def tallies(self, tenant: str | None = None) -> Sequence[Tally]:
-        """Return the number of calls by tool and day."""
+        """Return the numbers of calls of each tool on each day."""
         query = """SELECT tool, trunc((:now - at) / :day) AS days,
             sum(CASE WHEN outcome = 'ok' THEN 1 ELSE 0 END),
             sum(CASE WHEN outcome = 'ok' THEN 0 ELSE 1 END) FROM calls
@@ -248,7 +252,7 @@ class SqlCallLog:
         ]
 
     def tasks(self, tenant: str | None = None) -> Sequence[Task]:
-        """Return the tasks of the newest `MOST_TASKS` calls."""
+        """Return the tasks that the newest `MOST_TASKS` calls belong to."""
         query = """SELECT tenant, task, tool, at FROM calls WHERE task <> '' AND outcome = 'ok'
             AND (CAST(:tenant AS text) IS NULL OR tenant IN ('', :tenant))
             ORDER BY id DESC LIMIT :most"""
@@ -265,7 +269,7 @@ class SqlCallLog:
                 yield line | {"shape": json.loads(line["shape"])}
 
     def forget(self, *, tool: str = "", tenant: str = "") -> int:
-        """Delete calls and the related searches, and return the number of deleted calls."""
+        """Delete calls and the related search data, and return the number of deleted calls."""
         parameters = {"tool": tool, "tenant": label(tenant), "quoted": json.dumps(tool)}
         self._write()
         with self._database.transaction() as session:
@@ -310,10 +314,10 @@ def served_of(rows: Iterable[tuple[int, str, str, int, str]]) -> Sequence[Served
     """Assemble the result of `CallLog.served_queries` from rows.
 
     Args:
-        rows: Id, text and matches of a search, and id and tool of a later call, in the order of
-            both ids.
+        rows: Id, text and matches of a search, then id and tool of a later call in its task. Sorted
+            by both ids.
     """
-    # Rows are in order, so each call ends up with the latest search before it.
+    # The rows are sorted, so the last one of a call has the latest search before the call.
     search_of = {
         (call, tool): (key, text)
         for key, text, matches, call, tool in rows
@@ -352,7 +356,7 @@ class CallStore(Store, Protocol):
 
     @property
     def call_log(self) -> CallLog:
-        """Log of calls and searches."""
+        """Log of calls and searches in this store."""
 
 
 def call_log_of(store: Store) -> CallLog:

@@ -1,6 +1,6 @@
-"""Transitions: pairs of tools called one after the other in a task. Pure.
+"""Transitions: pairs of tools called one after the other in a task. Pure functions.
 
-* Only successful calls count, in their order. A task counts each pair once.
+* Only successful calls count, in their order. Each pair counts once in a task.
 * The confidence of a pair is its share of the calls that directly followed the first tool, after
   absolute discounting. A pair seen once keeps a quarter of its weight. Ney, Essen and Kneser, *On
   structuring probabilistic dependences in stochastic language modelling* (1994).
@@ -16,18 +16,19 @@ from itertools import pairwise, repeat
 from gateway.search.learned import LearnedSteps, Transition
 
 DISCOUNT = 0.75
-"""Number subtracted from the count of each pair."""
+"""Discount that is subtracted from the count of each pair."""
 PRIOR = 2.0
-"""Number of other followers assumed for each tool in advance."""
+"""Number of calls of other tools that are assumed to have followed each tool."""
 MIN_COUNT = 2
-"""Minimum number of tasks with a pair for a transition."""
+"""Minimum number of tasks that must contain a pair before it is a transition."""
 MAX_FOLLOWERS = 10
-"""Maximum number of followers of one tool."""
+"""Maximum number of transitions from one tool."""
 PREDICTIONS = 5
 MIN_PREDICTED = 0.2
-"""Minimum share of calls that a history has to predict to be used."""
+"""Minimum share of calls that past tasks must predict for a history to be used."""
 MIN_CALLS = 20
-"""Minimum number of predictable calls. A shorter history is not used."""
+"""Minimum number of calls for which past tasks give a prediction. Shorter histories are not
+used."""
 _Pairs = Counter[tuple[str, str]]
 
 
@@ -38,12 +39,12 @@ class _PairCount:
 
     @property
     def discounted(self) -> float:
-        """Weight after discounting."""
+        """Weight of the pair after discounting."""
         return self.weight * max(0.0, 1 - DISCOUNT / self.tasks) if self.tasks else 0.0
 
 
 class TransitionCounts:
-    """Counter of tool pairs, one called directly after the other. Not thread-safe."""
+    """Counter of pairs of tools that were called directly after each other. Not thread-safe."""
 
     def __init__(self) -> None:
         self._followers: defaultdict[str, dict[str, _PairCount]] = defaultdict(dict)
@@ -54,7 +55,12 @@ class TransitionCounts:
     def of(
         cls, tasks: Iterable[Sequence[str]], weights: Iterable[float] = repeat(1.0)
     ) -> TransitionCounts:
-        """Count *tasks*. *weights* are between 0 and 1 and decrease with the age of the task."""
+        """Return a counter of the pairs in *tasks*.
+
+        Args:
+            tasks: Ids of the called tools of each task, in order.
+            weights: Weight of each task, 0 to 1, which decreases with the age of the task.
+        """
         counts = cls()
         for task, weight in zip(tasks, weights, strict=False):
             counts.add(task, weight)
@@ -65,7 +71,7 @@ class TransitionCounts:
         self._count(task, 1, weight)
 
     def remove(self, task: Sequence[str], weight: float = 1.0) -> None:
-        """Subtract the pairs of a task that was added with this weight."""
+        """Subtract the pairs of a task that was added with the same weight."""
         self._count(task, -1, -weight)
 
     def _count(self, task: Sequence[str], count: int, weight: float) -> None:
@@ -80,15 +86,16 @@ class TransitionCounts:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """Tools with at least one follower."""
+        """Ids of the tools that another tool has followed."""
         return tuple(self._followers)
 
     def followers(self, before: str, *, min_count: int = 1) -> tuple[Transition, ...]:
-        """Return at most `MAX_FOLLOWERS` transitions from a tool, by confidence, then by name.
+        """Return at most `MAX_FOLLOWERS` transitions from a tool, sorted by confidence, then by
+        name.
 
         Args:
             before: Id of the tool.
-            min_count: Minimum number of tasks with a pair. Rarer pairs are left out.
+            min_count: Minimum number of tasks that contain a pair. Rarer pairs are left out.
         """
         pairs = self._followers.get(before, {})
         total = sum(pair.weight for pair in pairs.values())
@@ -105,22 +112,27 @@ class TransitionCounts:
         return tuple(transitions[:MAX_FOLLOWERS])
 
     def popularity(self) -> Mapping[str, float]:
-        """Return the number of different tools that each tool followed, as a share of all pairs.
+        """Return the popularity of each tool as a follower, keyed by tool id.
 
-        A tool that follows many tools probably follows an unknown one too. Kneser and Ney,
-        *Improved backing-off for m-gram language modeling* (1995).
+        The popularity is the number of different tools that the tool followed, as a share of all
+        different pairs. A tool that follows many tools probably follows an unknown one too. Kneser
+        and Ney, *Improved backing-off for m-gram language modeling* (1995).
         """
         counts = self._predecessors.items()
         return {after: count / self._pairs for after, count in counts if count > 0}
 
     def open_share(self, before: str) -> float:
-        """Return the probability in (0, 1] that an unseen tool follows *before*."""
+        """Return the probability in (0, 1] that *before* is followed by a tool that never
+        followed it.
+        """
         pairs = self._followers.get(before, {}).values()
         total = sum(pair.weight for pair in pairs)
         return 1 - sum(pair.discounted for pair in pairs) / (total + PRIOR)
 
     def learned_steps(self, *, before: Iterable[str] | None = None) -> LearnedSteps:
-        """Return the learned next steps of the tools *before*. None means all tools."""
+        """Return the learned next steps of the tools with the ids *before*. None means all
+        tools.
+        """
         tools = self.tools if before is None else tuple(before)
         followers = ((tool, self.followers(tool)) for tool in tools)
         return LearnedSteps(
@@ -133,11 +145,11 @@ class TransitionCounts:
 def count_transitions(
     tasks: Iterable[Sequence[str]], *, min_count: int = MIN_COUNT
 ) -> tuple[Transition, ...]:
-    """Count the transitions of *tasks*.
+    """Return the transitions in *tasks*.
 
     Args:
         tasks: Ids of the tools called successfully in each task, in order.
-        min_count: Minimum number of tasks with a pair. Rarer pairs are left out.
+        min_count: Minimum number of tasks that contain a pair. Rarer pairs are left out.
 
     Returns:
         Transitions sorted by first tool, then by confidence, then by name.
@@ -158,9 +170,9 @@ def _successor_pairs(task: Sequence[str]) -> frozenset[tuple[str, str]]:
 def is_predictive(tasks: Sequence[Sequence[str]]) -> bool:
     """Return whether the tasks predict each other's next steps.
 
-    For each call, the `PREDICTIONS` most likely next tools are predicted from all other tasks that
-    contain the tool. Real histories predict 0.44 to 0.54 of the next calls, the same calls in
-    shuffled order at most 0.07.
+    For each call that other tasks have seen followed, their `PREDICTIONS` most frequent next tools
+    are predicted. Real histories predict 0.44 to 0.54 of the next calls, the same calls in shuffled
+    order at most 0.07.
     """
     task_pairs = [_successor_pairs(task) for task in tasks]
     pairs = _Pairs(pair for task_pair in task_pairs for pair in task_pair)

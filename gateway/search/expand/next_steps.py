@@ -1,13 +1,14 @@
 """Suggestions of the next tool after the tools just used, from the graph and past calls.
 
-* Edges count most: stated and derived next steps, tools that accept the produced data, and learned
-  edges. Next steps that the host declares come before all others.
-* Similarity to the task, similarity to the tool just used and a shared server also count. For a
-  long request, the clause that the last tool served and the next clauses count most.
-* Without vectors, a suggestion needs an edge or words of the task.
+* Edges of the graph count most: declared and derived next steps, tools that accept the produced
+  data, and edges learned from past calls. Next steps that the host declares come before all others.
+* Similarity to the task, similarity to the tool just used and a shared server also count. In a long
+  task, only the clause that the last tool fulfilled and the next two clauses count in addition.
+* Without vectors, a suggestion needs an edge, or words in common with the task.
 
-Only candidates are scored: the `CANDIDATES` tools nearest to the task, to its next clauses and to
-the tool just used; tools of the same server; and all tools that an edge leads to.
+Only candidates are scored: the tools nearest to the task, to its next clauses and to the tool just
+used (`CANDIDATES` for each search), and all tools to which an edge leads. The nearest tools are
+also searched among the servers of the tools just used, if these servers are large.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from gateway.types import Evidence, Filters, Match
 from graphs.expansion import Neighbour, expand
 
 CANDIDATES = 200
-"""Maximum number of tools that each reason adds to the candidates."""
+"""Maximum number of tools that one search for candidates returns."""
 
 
 async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gateway.next_steps`)
@@ -60,14 +61,14 @@ async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gatew
     limit: int,
     usage: UsageSignals = NO_SIGNALS,
 ) -> tuple[Match, ...]:
-    """Suggest tools to use after *tools*, best first. *tools* are never suggested.
+    """Suggest tools to use after *tools*, best first. *tools* themselves are never suggested.
 
     Args:
         search: Search whose embedder embeds the task. Without an embedder only words count.
         snapshot: The index.
-        tools: The tools just used, the last one last, each as `Gateway.invoke` takes it.
+        tools: Ids or names of the tools just used, as for `Gateway.invoke`, the last one last.
         query: The task; blank if unknown.
-        filters: Tools that may be suggested.
+        filters: Filters that the suggestions must pass.
         limit: Maximum number of suggestions.
         usage: Signals learned from past calls.
 
@@ -79,7 +80,7 @@ async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gatew
         raise InvalidRequestError(
             "tools must be a list of ids or names; for one tool pass a list with one item"
         )
-    # Filters limit the suggestions, not the tools that were used.
+    # The filters apply to the suggestions, but not to the tools that were used.
     empty = frozenset[str]()
     visible = replace(filters, tags=empty, servers=empty, without=empty)
     used = [snapshot.position(resolve(snapshot, tool, visible).id) for tool in tools]
@@ -110,7 +111,7 @@ async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gatew
 async def _read_task(
     snapshot: Snapshot, text: str, embed: Embed | None, options: SearchOptions
 ) -> Query:
-    """Return the task as a query, with vectors if the catalog has vectors and embedding
+    """Return the task as a query. It has vectors if the catalog has vectors and embedding
     succeeds.
     """
     query = Query(text=text).split()
@@ -125,20 +126,20 @@ async def _read_task(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Reason:
-    """One reason to use a tool next. It adds candidates and scores all candidates."""
+    """One reason to use a tool next. It contributes candidates, and it scores every candidate."""
 
     nearest: Positions
-    """Eligible entities with the highest scores for this reason, at most a few hundred."""
+    """Eligible positions that this reason contributes to the candidates, at most a few hundred."""
     score: Callable[[Positions], Vector]
-    """Returns the contribution to the scores of the given positions, in deviations."""
+    """Returns this reason's part of the scores at given positions, in deviations."""
 
 
 def _task_reasons(
     snapshot: Snapshot, used: Sequence[int], query: Query, mask: Mask, options: SearchOptions
 ) -> list[Reason]:
-    """Return the reasons given by a task: the whole task as a search sees it, and its next clauses.
+    """Return reasons to use a tool next: nearness to the task, words of the task, and next clauses.
 
-    Without vectors only words count.
+    Without vectors, the only reason is the words of the task.
     """
     index, lexical = snapshot.vectors, snapshot.lexical
     words = [score_lexical(lexical, query).scores, *score_clauses(lexical, query)]
@@ -174,7 +175,10 @@ def _task_reasons(
 def _nearness_reason(
     index: CatalogVectors, vectors: VectorQuery, masks: Sequence[Mask], weight: float
 ) -> Reason:
-    """Return a reason: nearness to *vectors* times *weight*, measured among the first mask."""
+    """Return a reason that scores tools by nearness to *vectors*, times *weight*.
+
+    Candidates come from every mask. Deviations are measured among the entities of the first mask.
+    """
     results = [index.search(vectors, mask=eligible, count=CANDIDATES) for eligible in masks]
     nearest = results[0]
     return Reason(
@@ -186,9 +190,10 @@ def _nearness_reason(
 def _neighbour_reason(
     index: CatalogVectors, mean: Vector, last: int, masks: Sequence[Mask]
 ) -> Reason:
-    """Return a reason: the cosine with the tool at *last*, after subtracting the catalog's mean.
+    """Return a reason that scores tools by similarity to the tool at the position *last*.
 
-    Features common to all tools do not make two tools similar.
+    The similarity is a cosine after subtraction of *mean*, the catalog's mean vector. Features
+    common to all tools therefore do not make two tools similar.
     """
     away = index.rows(np.asarray([last]))[0] - mean
     sample = sample_of(np.flatnonzero(masks[0]))
@@ -211,15 +216,17 @@ def _neighbour_reason(
 
 
 def _masks_to_search(snapshot: Snapshot, used: Sequence[int], mask: Mask) -> list[Mask]:
-    """Return *mask*, and a mask of the servers of *used* if they have more than `CANDIDATES`
-    tools.
+    """Return the masks in which the nearest tools are searched.
+
+    The first is *mask*. The second contains only entities on the servers of the tools at *used*,
+    and is left out if they are few.
     """
     near = mask & _server_mask(snapshot, used)
     return [mask] if np.count_nonzero(near) <= CANDIDATES else [mask, near]
 
 
 def _server_mask(snapshot: Snapshot, used: Sequence[int]) -> Mask:
-    """Return a mask of the entities that share a server with one of *used*, shape (n,)."""
+    """Return a mask of the entities on the servers of the tools at *used*, shape (n,)."""
     servers = {snapshot.entities[position].server for position in used}
     masks = [snapshot.eligibility.has("server", server) for server in servers]
     return np.asarray(np.any(masks, axis=0))
@@ -227,7 +234,7 @@ def _server_mask(snapshot: Snapshot, used: Sequence[int]) -> Mask:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NextStepScores:
-    """Scores of the candidates, without learned edges."""
+    """Scores of the next-step candidates, without learned edges."""
 
     graph: ToolGraph
     last: int
@@ -237,17 +244,17 @@ class NextStepScores:
     scores: Vector
     """Score of each candidate, shape (m,)."""
     supported: Mask
-    """True for candidates supported by vectors or by words of the task, shape (m,)."""
+    """True for a candidate near to the task by vectors or words, shape (m,)."""
     edges: Mapping[int, Neighbour]
-    """Next steps from the graph, keyed by position."""
+    """Next steps from the graph, keyed by the position of the next tool."""
 
     def best(
         self, limit: int, learned: LearnedSteps, *, supported_only: bool = False
     ) -> tuple[Supplement, ...]:
-        """Return the best *limit* suggestions, with learned edges added to the scores.
+        """Return the *limit* best suggestions. Learned edges are added to the scores first.
 
-        A learned edge does not change the score of a declared next step, and does not lift another
-        tool above one.
+        A learned edge does not change the score of a next step that the host declares, and does not
+        lift another tool above such a step.
         """
         scores = dict(zip(self.positions.tolist(), self.scores.tolist(), strict=True))
         declared = {place for place, edge in self.edges.items() if is_declared(edge)}
@@ -287,7 +294,8 @@ def score_next_steps(
     Args:
         snapshot: The index. It must have a graph.
         used: Positions of the tools just used, the last one last; not empty.
-        reasons: Reasons given by the task; empty if the task is unknown.
+        reasons: Reasons to use a tool next, from the text and clauses of the task; empty if the
+            task is unknown.
         mask: Entities that may be suggested.
         learned: Learned edges. They add candidates, but do not change scores here.
     """
@@ -323,7 +331,7 @@ def score_next_steps(
 
 
 def _add_edges(scores: Vector, positions: Positions, edges: Mapping[int, Neighbour]) -> None:
-    """Add the graph's edges to *scores*. Declared next steps come before all others."""
+    """Add the weights of graph edges to *scores*. Declared next steps come before all others."""
     is_declared_step = np.zeros(len(positions), dtype=np.bool_)
     for place in np.flatnonzero(np.isin(positions, [*edges])):
         edge = edges[int(positions[place])]
@@ -336,14 +344,17 @@ def _add_edges(scores: Vector, positions: Positions, edges: Mapping[int, Neighbo
 
 
 def _edges_after(graph: ToolGraph, used: Sequence[int], mask: Mask) -> dict[int, Neighbour]:
-    """Return the next steps from the graph, keyed by position. Declared edges take precedence."""
+    """Return the graph's next steps after the tools at *used*, keyed by the next tool's position.
+
+    Declared edges take precedence.
+    """
     edges: dict[int, Neighbour] = {}
     for declared in (True, False) if graph.has_declared else (False,):
         expansion = expand(
             graph.index,
             [graph.nodes[position] for position in used],
             role="next_step",
-            # Exclude ineligible entities here, because they would take the places of eligible ones.
+            # Exclude ineligible entities during the expansion, because they would use up its limit.
             excluded=graph.excluded(mask),
             declared_only=declared,
             limit=parameters.MAX_STEP_EDGES,
@@ -353,18 +364,18 @@ def _edges_after(graph: ToolGraph, used: Sequence[int], mask: Mask) -> dict[int,
 
 
 def following_clauses(clauses: Matrix, index: CatalogVectors, mean: Vector, used: int) -> Matrix:
-    """Return the clause of a request that a tool served, and the next two clauses.
+    """Return the clause of a long request that a tool fulfilled, and the next two clauses.
 
     People usually write the clauses of a request in the order of execution.
 
     Args:
-        clauses: Unit vectors of the clauses, in their order, shape (c, d).
+        clauses: Unit vectors of the request's clauses, in their order, shape (c, d).
         index: The vectors of the catalog.
         mean: Mean vector of the catalog.
-        used: Position of the tool.
+        used: Position of the tool in the snapshot.
 
     Returns:
-        At most three of *clauses*; empty if there are fewer than two.
+        At most three rows of *clauses*; empty if the request has fewer than two clauses.
     """
     if len(clauses) < 2:
         return clauses[:0]
@@ -374,7 +385,7 @@ def following_clauses(clauses: Matrix, index: CatalogVectors, mean: Vector, used
 
 
 def _dot_products(index: CatalogVectors, vector: Vector, positions: Positions) -> Vector:
-    """Return the dot product of *vector* with the row at each position, shape (m,)."""
+    """Return the dot products of *vector* with the rows of *index* at *positions*, shape (m,)."""
     products: Vector = index.similarities(vector[None], positions)[0]
     return products
 

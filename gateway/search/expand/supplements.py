@@ -1,12 +1,13 @@
 """Supplements: graph neighbours of the matches, as three bounded lists. Pure.
 
+The *window* is the head of the ranking, bounded by rank and score at every catalog size.
+
 * Edges are followed only from the best match of each query. Edges of lower matches are seldom
   useful.
 * Edges that the host declares are listed wherever they lead. So are prerequisites of the first
-  match that reliable rules derive. All other edges must lead into the window, which is bounded by
-  rank and score at every catalog size.
-* Only entities inside the window become proxies. In a ranking without vectors this is true only for
-  prerequisites, because words do not show how near a tool without them is.
+  match that reliable rules derive. All other edges must lead into the window.
+* Only entities inside the window become proxies. If words or the graph ranked, this limit applies
+  only to prerequisites, because a rank by words does not show how near a tool without them is.
 * Declared edges enter a list before derived ones.
 * Learned edges are added to the graph at each search and are not compiled, so that deleted calls
   have no effect at once. Declared edges take precedence, and forbidden ones are never suggested.
@@ -32,33 +33,34 @@ from graphs.expansion import Expansion, Neighbour, expand
 from graphs.facts.vocabulary import PREDICATES
 
 Nearness = Callable[[Sequence[int]], Vector]
-"""Takes positions and returns how near each is to the request, shape (count,). Only the order
-counts."""
+"""Returns how near the entity at each given position is to the request, shape (count,). Larger is
+nearer; the scale does not matter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supplement:
-    """One neighbour of the matches."""
+    """One graph neighbour of a match."""
 
     position: int
     """Position of the entity in the snapshot."""
     score: float
-    """Strength of the path, 0 to 1. Without a path, the coverage of the graph's text search."""
+    """Strength of the path, 0 to 1. Without a path, the share of the query's words in the graph
+    node."""
     path: tuple[PathStep, ...] = ()
-    """Path from the match; empty if found by the graph's text search."""
+    """Path from the match to the entity; empty if the graph's text search found the entity."""
     direct: bool = True
     """True if the entity may become a proxy."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Supplements:
-    """Supplements of a result, each list best first."""
+    """The three lists of supplements of one result, each best first."""
 
     prerequisites: list[Supplement] = field(default_factory=list)
     related: list[Supplement] = field(default_factory=list)
     next_steps: list[Supplement] = field(default_factory=list)
     visited: int = 0
-    """Number of visited graph nodes."""
+    """Number of graph nodes visited to find the supplements."""
 
 
 @dataclass(eq=False, repr=False)
@@ -92,18 +94,20 @@ class Gatherer:
         self.inside = frozenset(position for position in self.window if self.mask[position])
         """Eligible positions of the window."""
         self.excluded = self.graph.excluded(self.mask)
-        """Nodes that must not be found or be part of a path, because paths are shown to callers."""
+        """Tests whether a node is ineligible. Such nodes must not be part of a path either, because
+        callers see paths."""
         self.listed = set(self.primaries)
-        """Positions of all matches and all listed entities. An entity is in one list only, except
-        matches that other matches need."""
+        """Positions of all matches and all listed supplements. An entity is in one list only,
+        except for matches that other matches need."""
         self.added = Supplements()
 
     def gather(self, text_hits: Sequence[tuple[int, float]], learned: LearnedSteps) -> Supplements:
         """Return the supplements of the matches.
 
         Args:
-            text_hits: Pairs of position and coverage, 0 to 1, from the graph's text search. Hits
-                inside the window with enough of the query's words are related.
+            text_hits: Pairs from the graph's text search: position of an entity, and share of the
+                query's words in its node, 0 to 1. Hits inside the window with nearly the best share
+                are listed as related.
             learned: Learned next steps. They are listed after declared ones.
         """
         for declared in (True, False) if self.graph.has_declared else (False,):
@@ -116,13 +120,13 @@ class Gatherer:
         return self.added
 
     def add_prerequisites(self, *, declared: bool) -> None:
-        """List the prerequisites of the matches, by match and then by distance, within one budget.
+        """List prerequisites of the best matches, by match and then by distance, up to the limit.
 
-        A match that a better match needs is listed too, outside the budget. It moves up where all
-        lists are shown as one.
+        A match that a better match needs is also listed as a prerequisite, and does not count
+        towards the limit. It moves up where all lists are shown as one.
 
         Args:
-            declared: True to list declared prerequisites, False to list derived ones.
+            declared: True to list the prerequisites that the host declares, False for derived ones.
         """
         if self.options.prerequisites == "off":
             return
@@ -154,9 +158,10 @@ class Gatherer:
     def _prerequisites_of(
         self, primary: int, *, declared: bool, hops: int
     ) -> Iterator[tuple[int, Neighbour]]:
-        """Yield the prerequisites of *primary*, ordered by distance, strength and nearness.
+        """Yield the prerequisites of the match at *primary*, ordered by distance, strength and
+        nearness.
 
-        Their number may exceed the budget.
+        They may be more than the limit of the list. *hops* is the maximum distance in edges.
         """
         node = self.graph.nodes[primary]
         if not self.graph.has_prerequisites(node, declared=declared):
@@ -180,12 +185,13 @@ class Gatherer:
         yield from (pair for pair, _ in ordered)
 
     def _may_list(self, neighbour: Neighbour, *, direct: bool, far: bool) -> bool:
-        """Return whether a prerequisite may be listed, if there is room.
+        """Return whether *neighbour* may be listed as a prerequisite, if the list is not full.
 
-        * A match, or inside the window: if each step is reliable, or a single edge states it. Equal
-          names of data derive next steps, not prerequisites.
+        * A match, or an entity inside the window: if each step is reliable, or if it is one edge
+          from a document. Tools with arguments and results of equal names are next steps, not
+          prerequisites.
         * Declared and outside the window: unless the host limits prerequisites to the window.
-        * Derived and outside the window: if each step is reliable, only for the first match.
+        * Derived and outside the window: if each step is reliable, and only for the first match.
         """
         if is_declared(neighbour) and not direct:
             return self.options.prerequisites != "window"
@@ -197,7 +203,7 @@ class Gatherer:
         )
 
     def add_neighbours(self, role: Literal["related", "next_step"], *, declared: bool) -> None:
-        """List neighbours that are not in a list yet, while there is room."""
+        """List the neighbours with this role that are not in a list yet, until the list is full."""
         supplements, limit = self.added.related, self.options.max_related
         if role == "next_step":
             supplements, limit = self.added.next_steps, self.options.max_next_steps
@@ -230,7 +236,11 @@ class Gatherer:
         self.listed.update(supplement.position for supplement in supplements)
 
     def add_text_hits(self, hits: Sequence[tuple[int, float]]) -> None:
-        """List hits with nearly the coverage of the best hit as related."""
+        """List hits of the graph's text search as related, if their share is near that of the best
+        hit.
+
+        *hits* are pairs of position and share of the query's words in the node.
+        """
         floor = RELATED_COVERAGE * max((coverage for _, coverage in hits), default=0.0)
         room = self.options.max_related - len(self.added.related)
         near = (hit for hit in hits if hit[1] >= floor and hit[0] in self.inside - self.listed)
@@ -239,13 +249,16 @@ class Gatherer:
             self.added.related.append(Supplement(position=position, score=coverage))
 
     def add_learned_steps(self, learned: LearnedSteps) -> None:
-        """Add learned next steps to the list: declared ones first, then by strength."""
+        """Add learned next steps to the next steps. The list keeps declared ones first, then the
+        strongest.
+        """
         steps = {next_step.position: next_step for next_step in self.added.next_steps}
         self.listed -= steps.keys()
         for primary in self.seeds:
             for position, edge in learned_steps_after(self.graph, learned, primary):
                 if position in self.inside and position not in self.listed:
-                    # Scale the confidence like an edge of the graph.
+                    # Scale the confidence of the learned edge like the weight of an edge in the
+                    # graph.
                     score = PREDICATES[STEP_PREDICATE].weight * edge.confidence
                     supplement = Supplement(position=position, score=score, path=learned_path(edge))
                     steps.setdefault(position, supplement)
@@ -273,7 +286,9 @@ def is_declared(neighbour: Neighbour) -> bool:
 
 
 def entities_of(graph: ToolGraph, expansion: Expansion) -> list[tuple[int, Neighbour]]:
-    """Return the neighbours that are entities, with their positions."""
+    """Return the neighbours in *expansion* that are entities, as pairs of position and
+    neighbour.
+    """
     pairs = ((graph.entity(neighbour.node), neighbour) for neighbour in expansion.neighbours)
     return [(position, neighbour) for position, neighbour in pairs if position is not None]
 
@@ -283,8 +298,8 @@ def learned_steps_after(
 ) -> Iterator[tuple[int, Transition]]:
     """Yield the learned edges of the entity at *position*, highest confidence first.
 
-    Each edge comes with the position of its second tool. Removed tools, and edges that a document
-    of the host forbids, are left out.
+    Each item is the position of the edge's second tool, and the edge. Edges to removed tools, and
+    edges that a document of the host forbids, are left out.
     """
     node = graph.nodes[position]
     for edge in learned.edges.get(graph.entity_id(node), ()):
@@ -295,17 +310,19 @@ def learned_steps_after(
 
 
 def learned_path(edge: Transition) -> tuple[PathStep, ...]:
-    """Return a learned edge as a path of one step. The source of the step contains the counts."""
+    """Return a learned edge as a path of one step. The step's `source` says how often it was
+    used.
+    """
     source = f"learned, {edge.count} of {edge.of}"
     step = PathStep(subject=edge.before, predicate=STEP_PREDICATE, object=edge.after, source=source)
     return (step,)
 
 
 def confidences(graph: ToolGraph, learned: LearnedSteps, position: int) -> dict[int, float]:
-    """Return the probability, 0 to 1, that each tool follows the entity at *position*.
+    """Return the estimated probability, 0 to 1, of each tool to follow the entity at *position*.
 
-    Learned edges give the probability. The share not covered by them is distributed according to
-    how often each tool follows other tools. The result is keyed by position.
+    It is the confidence of a learned edge to the tool, plus a share of the rest that is
+    proportional to how often the tool follows any tool. The result is keyed by the tool's position.
     """
     if not learned:
         return {}

@@ -1,7 +1,7 @@
 """Ranking of copied tools below their originals. Pure.
 
-A copy is a tool whose description is nearly equal to that of a tool of another server. The original
-was seen earlier, or the host wrote it. Otherwise a server could take the first places with copied
+A tool is a copy if its description is nearly equal to that of a tool of another server which was
+seen earlier or which the host wrote. Otherwise a server could take the first ranks with copied
 descriptions.
 """
 
@@ -21,16 +21,16 @@ from graphs.lexical.analysis import stems
 def move_copies(
     ranked: RankedList, query: str, named: Container[int], entities: Sequence[Entity]
 ) -> RankedList:
-    """Move copies among the first places behind the first five tools that are not copies.
+    """Move copies among the first ranks behind the first five tools that are not copies.
 
-    Scores stay in descending order. A copy is not moved if the query contains its exact name,
-    unless it also contains the original's. Nor is it moved if the query names its server,
-    because the host chose that name.
+    Scores stay in descending order. A copy is not moved if the query contains the copy's exact
+    name, unless it also contains the original's name. Nor is it moved if the query contains the
+    name of its server, because the host chose that name.
 
     Args:
         ranked: Ranking of one query.
         query: Text of the query.
-        named: Positions of entities whose exact name is in the query.
+        named: Positions of the entities whose exact name is in the query.
         entities: Entities by position.
     """
     head = ranked.positions[:COPY_DEPTH].tolist()

@@ -1,8 +1,9 @@
 """Choice of the matches of a search, and display scores for people. Pure.
 
-* No kind and no server takes all ranks of a result.
-* Displayed entities are chosen from the first `display_depth` entities of each kind. Display scores
-  are scaled over all of these, so that the last displayed entity does not always get 0.
+* One kind or one server cannot take all ranks of a result.
+* Displayed entities are chosen from the best entities of each kind, `display_depth` of each kind.
+  Display scores are scaled over all of these, so that the last displayed entity does not always get
+  0.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from graphs.lexical.analysis import stems
 
 
 def cap_per_kind(kinds: Sequence[str], *, limit: int, weak: Container[int] = ()) -> list[int]:
-    """Choose *limit* ranks of a ranking, in order, with a soft cap on each kind.
+    """Choose *limit* ranks of a ranking, in order, with a soft maximum for each kind.
 
-    A kind at its cap is skipped as long as another kind follows. Free ranks are filled with the
+    A kind at its maximum is skipped as long as another kind follows. Free ranks are filled with the
     skipped entities.
 
     Args:
-        kinds: Kind of each entity, best first.
+        kinds: Kind of each ranked entity, best first.
         limit: Number of ranks to choose; below 1 chooses none.
         weak: Ranks that are chosen last, because they must not displace others.
     """
@@ -49,14 +50,16 @@ def cap_per_kind(kinds: Sequence[str], *, limit: int, weak: Container[int] = ())
 
 
 def spread(kinds: Sequence[str], scores: Sequence[float], *, limit: int) -> list[int]:
-    """Choose *limit* ranks like `select`, and fill up with entities that `select` leaves out."""
+    """Choose *limit* ranks as `select` does, then add ranks that `select` left out until it is
+    reached.
+    """
     strong = {place for place, _ in _competing_ranks(kinds, scores, limit)}
     weak = {*range(len(kinds))} - strong
     return cap_per_kind(kinds, limit=limit, weak=weak)
 
 
 def first_per_kind(kinds: Sequence[str], count: int) -> list[int]:
-    """Return the ranks of the first *count* entities of each kind."""
+    """Return the ranks of the best *count* entities of each kind."""
     counts: Counter[str] = Counter()
     places = []
     for place, kind in enumerate(kinds):
@@ -67,24 +70,25 @@ def first_per_kind(kinds: Sequence[str], count: int) -> list[int]:
 
 
 def display_depth(limit: int) -> int:
-    """Return the number of entities of each kind that compete for *limit* ranks."""
+    """Return how many entities of each kind are considered to fill *limit* displayed ranks."""
     return max(2 * limit, parameters.DISPLAY_MIN_DEPTH)
 
 
 def select(
     kinds: Sequence[str], scores: Sequence[float], *, limit: int, exempt: Container[int] = ()
 ) -> list[tuple[int, float]]:
-    """Choose the entities of a ranking to display, in order.
+    """Choose the ranked entities to display, in order.
 
     Args:
-        kinds: Kind of each entity, best first.
-        scores: Scores of the ranking, descending.
+        kinds: Kind of each ranked entity, best first.
+        scores: Score of each ranked entity, descending.
         limit: Number of entities to choose; below 1 chooses none.
-        exempt: Ranks that compete even with a low score.
+        exempt: Ranks that may be displayed even with a low score.
 
     Returns:
-        Ranks and display scores, from 0 for the last candidate to 1 for the first. Ranks with
-        a display score below 0.2 that are not in *exempt* are left out, however few remain.
+        Pairs of rank and display score, from 0 for the last considered entity to 1 for the first.
+        Ranks with a display score below 0.2 that are not in *exempt* are left out, even if fewer
+        than *limit* remain.
     """
     strong = _competing_ranks(kinds, scores, limit, exempt)
     return [
@@ -95,7 +99,10 @@ def select(
 def _competing_ranks(
     kinds: Sequence[str], scores: Sequence[float], limit: int, exempt: Container[int] = ()
 ) -> list[tuple[int, float]]:
-    """Return the ranks that compete for *limit* and reach the minimum, with display scores."""
+    """Return pairs of rank and display score for the ranks that may be displayed.
+
+    These are the best of each kind with a sufficient display score, and the ranks in *exempt*.
+    """
     competing = first_per_kind(kinds, display_depth(limit))
     displays = scale_scores([scores[place] for place in competing])
     ranked = zip(competing, displays, strict=True)
@@ -112,18 +119,18 @@ def scale_scores(scores: Sequence[float]) -> list[float]:
 
 
 def server_tools(tools: Sequence[Entity], query: str, *, limit: int) -> list[tuple[Entity, float]]:
-    """Choose the tools of matched servers that contain words of the query, best first.
+    """Choose those of *tools* that contain words of the query, best first.
 
-    The maximum is max(3, ceil(0.6 x limit)). One server gets at most its equal share of these,
-    or two if the share is smaller. Ties are ordered by server and name.
+    The maximum number is max(3, ceil(0.6 x limit)). One server gets at most its equal share of this
+    number, or two if the share is smaller. Ties are ordered by server and name.
 
     Args:
-        tools: Tools of the matched servers, in any order.
+        tools: Tools of the servers that matched the query, in any order.
         query: Text of the query.
         limit: Limit of the search.
 
     Returns:
-        The tools, each with a score in (0, 1] on a separate scale.
+        Pairs of tool and score, in (0, 1]. These scores are not comparable with those of matches.
     """
     words = frozenset(stems(query))
     count = max(parameters.SERVER_TOOLS_MIN, math.ceil(parameters.SERVER_TOOLS_SHARE * limit))
@@ -136,9 +143,10 @@ def server_tools(tools: Sequence[Entity], query: str, *, limit: int) -> list[tup
 
 
 def _score_tool(tool: Entity, query: frozenset[str]) -> float:
-    """Score a tool: each word of the query earns 0.5 in the name, else 0.3 in the description.
+    """Score a tool by *query*, the stems of the query's words.
 
-    The score is 0.7 x the sum, at most 1, plus 0.3 x the share of the words that earned points.
+    Each word earns 0.5 points in the name, else 0.3 points in the description. The score is 0.7 x
+    the sum of points, at most 1, plus 0.3 x the share of the words that earned points.
     """
     in_name = query.intersection(stems(tool.name))
     described = len(query.intersection(stems(tool.description)) - in_name)
@@ -153,7 +161,8 @@ def _score_tool(tool: Entity, query: frozenset[str]) -> float:
 
 
 Chosen: TypeAlias = list[tuple[int, int, float]]
-"""Chosen matches, best first: number of the ranking, position of the entity, score."""
+"""The matches, best first. Each is the index of its query's ranking, its position, and its
+score."""
 
 
 def choose(
@@ -169,12 +178,12 @@ def choose(
         lists: One ranking for each query.
         state: The search. Its request contains the limits, and whether kinds share the ranks.
         kinds: Returns the kinds of the entities at given positions.
-        confidences: Returns the confidences at given positions, for the first query.
-        min_confidence: Matches with a lower confidence need a sufficient display score, unless
-            all eligible entities fit.
+        confidences: Returns the confidences of the entities at given positions for the first query.
+        min_confidence: Matches with a lower confidence are displayed only with a sufficient display
+            score, or if all eligible entities fit into the display limit.
 
     Returns:
-        The matches, and their display scores; empty if the request has no display limit.
+        The matches, and their display scores (empty if the request has no display limit).
     """
     request = state.request
     limit = request.limit
@@ -197,7 +206,7 @@ def choose(
 
 
 def best_of_each(lists: Sequence[RankedList], chosen: Chosen) -> list[int]:
-    """Return the best position of each of *lists*, without duplicates, if it is in *chosen*."""
+    """Return the best position of each ranking in *lists* if it is a match, without duplicates."""
     matches = {position for _, position, _ in chosen}
     best = (position for ranked in lists for position in ranked.positions[:1].tolist())
     return [position for position in dict.fromkeys(best) if position in matches]

@@ -1,6 +1,7 @@
 """Ranking of candidates by the sum of their signals, and reranking by past calls. Pure.
 
-The score of ``auto`` is the plain sum of the signals in `gateway.search.signals.every`.
+In the strategy ``auto``, the score is the weighted sum of the signals in
+`gateway.search.signals.every`.
 
 * Entities whose exact name is in the query come first, in the order of the query.
 * Past calls only reorder near ties.
@@ -29,9 +30,9 @@ class RankedList:
     """Ranked entities, best first."""
 
     positions: Positions
-    """Positions without duplicates, shape (m,)."""
+    """Positions of the entities in the snapshot, without duplicates, shape (m,)."""
     scores: Vector
-    """Score of each position, shape (m,). Comparable within one search."""
+    """Score of each of `positions`, shape (m,). Comparable within one search."""
 
     @classmethod
     def of(cls, positions: Positions, scores: Vector) -> RankedList:
@@ -40,21 +41,21 @@ class RankedList:
         return cls(positions=positions[order], scores=np.asarray(scores[order], dtype=np.float32))
 
     def at(self, indices: Sequence[int]) -> RankedList:
-        """Return the entities at these indices, in the order of *indices*."""
+        """Return the ranked entities at these indices of this list, in the order of *indices*."""
         index = np.asarray(indices, dtype=np.intp)
         return RankedList(positions=self.positions[index], scores=self.scores[index])
 
 
 def fuse(pool: Pool, signals: Sequence[Signal]) -> tuple[RankedList, dict[str, Vector]]:
-    """Rank the candidates by the sum of *signals*. A failing signal adds nothing.
+    """Rank the candidates by the weighted sum of *signals*. A failing signal adds nothing.
 
     Args:
         pool: The candidates.
-        signals: Signals in the order of the sum, from `all_signals`.
+        signals: Signals from `all_signals`, in the order in which they are added.
 
     Returns:
-        The ranking, and the contribution of each signal to the candidates, shape (m,), keyed by
-        signal name. Failed signals are absent.
+        The ranking, and the contribution of each signal to the scores of the candidates, shape
+        (m,), keyed by signal name. Failed signals are absent.
 
     Raises:
         StoreError: If the vectors cannot be read.
@@ -72,7 +73,7 @@ def fuse(pool: Pool, signals: Sequence[Signal]) -> tuple[RankedList, dict[str, V
 
 
 def _signal_term(signal: Signal, pool: Pool) -> Vector:
-    """Return the contribution of *signal* to each candidate.
+    """Return the weighted score of *signal* for each candidate.
 
     Raises:
         ValueError: If the signal does not return one number for each candidate.
@@ -84,7 +85,9 @@ def _signal_term(signal: Signal, pool: Pool) -> Vector:
 
 
 def pin_exact_names(ranked: RankedList, named: Sequence[int]) -> RankedList:
-    """Put the entities at *named* before all others, in that order, even without a score."""
+    """Put the entities at *named* before all others, in that order, even if they are not in
+    *ranked*.
+    """
     if not named:
         return ranked
     is_unnamed = ~np.isin(ranked.positions, named)
@@ -98,10 +101,10 @@ def pin_exact_names(ranked: RankedList, named: Sequence[int]) -> RankedList:
 
 
 def interleave(lists: Sequence[RankedList], *, limit: int) -> list[tuple[int, int, float]]:
-    """Take the next best entity of each list in turn, without duplicates.
+    """Take the next best entity of each list in turn, without duplicates, *limit* entities at most.
 
     Returns:
-        Number of the list, position and score, at most *limit* of them.
+        For each entity: index of its list, position and score.
     """
     queues = {
         number: iter(zip(ranked.positions.tolist(), ranked.scores.tolist(), strict=True))
@@ -121,7 +124,8 @@ def interleave(lists: Sequence[RankedList], *, limit: int) -> list[tuple[int, in
 TIE_SHARE = 0.05
 """Two scores are near ties if they differ by at most this share of the ranking's score range."""
 POOL_FACTOR = 3
-"""Number of candidates to rerank for each match that may be listed."""
+"""Number of candidates that past calls may reorder, as a multiple of the maximum number of
+matches."""
 
 
 def rerank_by_usage(
@@ -134,13 +138,14 @@ def rerank_by_usage(
 ) -> RankedList:
     """Reorder near ties by the outcomes of past calls.
 
-    Only the entities that may be listed, and a few after them, move. Exact names stay first. An
-    entity that moves up gets the score of the one below it, so that scores stay descending.
+    Only the entities that may become matches, and a few after them, move. Exact names stay first.
+    An entity that moves up gets the score of the entity now below it, so that scores stay
+    descending.
 
     Args:
         ranked: Ranking of one query.
         multipliers: Score factors, keyed by entity id; see `UsageSignals.multipliers`.
-        named: Positions of entities whose exact name is in the query.
+        named: Positions of the entities whose exact name is in the query.
         entities: Entities by position.
         limit: Maximum number of matches.
     """
@@ -158,11 +163,12 @@ def rerank(
 ) -> list[int]:
     """Return the indices of a ranking in their new order.
 
-    An entity passes a better one only if they are near ties and its past calls ended better.
+    An entity moves before a better one only if both are near ties and its own past calls ended
+    better.
 
     Args:
         ids: Entity ids, best first.
-        scores: Scores on any scale, descending.
+        scores: Score of each id, on any scale, descending.
         multipliers: Score factors, 0.85 to 1.15, keyed by id; 1 for absent ids.
     """
     if not scores:
@@ -170,7 +176,7 @@ def rerank(
     lowest = scores[-1]
     spread = scores[0] - lowest
     tie = TIE_SHARE * spread
-    # Scale the scores from 1 to 2, so that a factor has the same effect along the whole ranking.
+    # Scale the scores to 1 to 2, so that a factor has the same effect along the whole ranking.
     scaled = [1 + (score - lowest) / spread if spread else 1.0 for score in scores]
     pairs = zip(ids, scaled, strict=True)
     values = [value * multipliers.get(entity, 1.0) for entity, value in pairs]

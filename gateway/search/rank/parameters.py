@@ -1,8 +1,8 @@
 """Constants of the ranking, with units and sources.
 
-* A weight is in deviations: the effect of one standard deviation of a signal, compared with one of
-  the cosines. ``Measured`` means by recall@5 of ``benchmarks.retrieval`` over the public sets. The
-  recall changes little around the value.
+* A weight *in deviations* is the effect of one standard deviation of a signal, compared with one
+  standard deviation of the cosines. ``Measured`` means by recall@5 of ``benchmarks.retrieval`` over
+  the public sets. The recall changes little around the value.
 * Constants that only one signal of `auto` uses are in its module in `gateway.search.signals`.
 * Settings of a host (pool, window, weight of words, thresholds) are in `SearchOptions`.
 * The fitted coefficients of confidence are in `gateway.search.confidence`.
@@ -12,50 +12,54 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-# Rewrites in English.
+# Constants of rewrites in English.
 SHARED_WORDS = 0.5
-"""A rewrite contradicts the query if at most this share of its words is in the query, unless their
-vectors are near."""
+"""Maximum share of a rewrite's words that are in the query if the rewrite contradicts the query. A
+rewrite whose vector is near to the query's does not contradict it."""
 REWRITE_SHARE = 0.2
-"""Weight of a contradicting rewrite in the mean of query and rewrite. The better of query and mean
-counts. Measured with good and bad rewrites."""
+"""Share of a contradicting rewrite when it is mixed with the query (0.2 to 0.8). Each entity gets
+the better score of the query alone and the mixture. Measured with good and bad rewrites."""
 
-# Long requests.
+# Constants of long requests.
 LONG_REQUEST_WORDS = 24
-"""Words. A longer request is also ranked clause by clause. Measured."""
+"""Maximum number of words in a short request. A longer request is also ranked clause by clause.
+Measured."""
 LETTERS_PER_WORD = 2
 """Number of letters that count as one word, in scripts without spaces."""
 MIN_CLAUSE_WORDS = 3
-"""Minimum number of words in a clause. A shorter clause says too little for a ranking."""
+"""Minimum number of words in a clause. Shorter clauses are not ranked separately."""
 MAX_CLAUSES = 24
-"""Maximum number of embedded clauses. Each costs an embedding."""
+"""Maximum number of embedded clauses of a request. Each costs an embedding."""
 CLAUSE_COSINE_WEIGHT = 0.7
-"""Weight of the best clause's cosine, added to the cosine of the whole request. Measured."""
+"""Weight of the best clause's cosine when it is added to the cosine of the whole request.
+Measured."""
 
-# Copies.
+# Constants of copied tools.
 COPY_SHARE = 0.8
-"""Minimum share of words that the descriptions of a copy and its original have in common.
-Measured by ``benchmarks.attacks``: 0.6 gives the same."""
+"""Minimum share of words that the descriptions of a copy and its original have in common. Measured
+by ``benchmarks.attacks``: 0.6 gives the same result."""
 COPY_MIN_WORDS = 3
-"""Minimum number of distinct words; shorter descriptions are too ambiguous to compare."""
+"""Minimum number of distinct words in a description; shorter ones are too ambiguous to compare."""
 COPY_FIRST, COPY_DEPTH = 5, 20
-"""Number of first ranks without copies, and number of ranks in which originals are searched."""
+"""Number of first ranks kept free of copies, and number of ranks in which originals are
+searched."""
 
-# Ranking policies of the catalog.
+# Constants of the ranking policies (hybrid, weighted, legacy).
 RRF_K = 60
-"""Rank offset of reciprocal rank fusion: Cormack, Clarke and Büttcher (2009)."""
+"""Constant k of reciprocal rank fusion, 1 / (k + rank): Cormack, Clarke and Büttcher (2009)."""
 HYBRID_COVERAGE = 0.5
-"""Minimum share of the query's words, by rarity, for a rank by words in *hybrid*. Needed because
-ranks do not show how well an entity matches. Measured on the mixed catalog of
-``benchmarks.registry``."""
+"""Minimum share of the query's words, weighted by rarity, that an entity must contain to get a rank
+by words in the policy *hybrid*. Needed because ranks do not show how well an entity matches.
+Measured on the mixed catalog of ``benchmarks.registry``."""
 WEIGHTED_COSINE, WEIGHTED_KEYWORDS = 0.6, 0.4
-"""Weights of cosine and keywords in the policy *weighted*, as in registries."""
+"""Weights of the cosine and of the keyword share in the policy *weighted*, as in server
+registries."""
 LEGACY_BOOST = 0.1
 """Amount that one unit of keyword boost adds to a cosine (0 to 1) in the policy *legacy*."""
 LEGACY_MAX_PER_KIND = 3
 """Maximum number of entities of one kind in the policy *legacy*."""
 
-# Keywords, as registries count them.
+# Constants of keyword scores, with the same weights as in server registries.
 KEYWORD_BOOSTS: Mapping[tuple[str, ...], float] = {
     ("name", "server"): 5.0,
     ("name", "title"): 3.0,
@@ -63,15 +67,17 @@ KEYWORD_BOOSTS: Mapping[tuple[str, ...], float] = {
     ("hints",): 1.5,
     ("metadata",): 1.0,
 }
-"""Keyword boosts, keyed by fields. The boost applies if one of the fields has any word of the
-query."""
+"""Keyword boosts of an entity, keyed by groups of its fields. A boost applies if one of the fields
+contains any word of the query."""
 KEYWORD_TOOL = 1.0
-"""Boost of a server for each of its tools with a word of the query in name or description."""
+"""Boost of a server for each of its tools that has a word of the query in its name or
+description."""
 KEYWORD_MAXIMUM = sum(KEYWORD_BOOSTS.values()) + KEYWORD_TOOL
-"""Boost that counts as 1 where only words rank, 13.5. An entity reaches it with words in every
-field and in one tool."""
+"""Keyword boost, 13.5, that gives the score 1 if only words rank. An entity reaches it with words
+of the query in every field and in one of its tools."""
 WORD_IS_NAME, WORD_IN_NAME, WORD_IN_DESCRIPTION = 10.0, 5.0, 2.0
-"""Points of one word: it is the whole name, it is part of the name, it is in the description."""
+"""Points that one word of the query earns if it is the whole name, if it is in the name or title,
+and if it is in the description."""
 
 LISTED_SKILL_SCORES: Mapping[str, float] = {
     "name": 0.5,
@@ -79,70 +85,76 @@ LISTED_SKILL_SCORES: Mapping[str, float] = {
     "tags": 0.2,
     "metadata": 0.1,
 }
-"""Score of a skill in a list of skills, for each field that contains the searched text."""
+"""Score of a skill in a list of skills, keyed by the field that contains the searched text."""
 
-# Display, as registries show results.
+# Constants of displayed results, with the same values as in server registries.
 DISPLAY_KIND_SHARE = 0.6
-"""Maximum share of the displayed ranks for one kind while other kinds follow."""
+"""Maximum share of the displayed ranks for one kind, as long as other kinds follow."""
 DISPLAY_MIN_DEPTH = 30
-"""Minimum number of entities of each kind that compete for display."""
+"""Minimum number of entities of each kind that are considered for display."""
 DISPLAY_MIN_SCORE = 0.2
-"""Minimum display score. Entities below it are left out and do not displace others."""
+"""Minimum display score, 0 to 1. Entities below it are left out and do not displace others."""
 SERVER_TOOLS_SHARE, SERVER_TOOLS_MIN = 0.6, 3
-"""Number of displayed tools of matched servers: share of the search's limit, and minimum."""
+"""Number of displayed tools of matched servers: its share of the search's limit, and its
+minimum."""
 SERVER_TOOLS_PER_SERVER = 2
-"""Lower bound of the maximum number of displayed tools of one server."""
+"""Number of displayed tools that one server may always have, even if its equal share is smaller."""
 TOOL_WORD_IN_NAME, TOOL_WORD_IN_DESCRIPTION = 0.5, 0.3
-"""Points of a word of the query in the name or the description of a displayed tool."""
+"""Points of one word of the query in a displayed tool's name, or else in its description."""
 TOOL_STRENGTH, TOOL_BREADTH = 0.7, 0.3
-"""Weights of the points and of the share of matching words in the score of a displayed tool."""
+"""Weights in a displayed tool's score: of its points, and of the share of the query's words that it
+contains."""
 
-# Next steps.
+# Constants of next steps.
 EDGE_WEIGHT, TASK_WEIGHT, NEIGHBOUR_WEIGHT, SERVER_WEIGHT = 8.0, 1.0, 0.7, 2.0
 """Weights, in deviations, of an edge, the task, similarity to the last tool, and a shared server.
 Measured on nestful and mcp_bench, where the recall changes little around these values. Of the
 suggestions from derived edges, 61 and 100 % are right."""
 DECLARED_LEAD = 0.01
-"""Deviations between the last declared next step and the best other one."""
+"""Score difference, in deviations, between the last declared next step and the best other one."""
 FOLLOWING_CLAUSE_WEIGHT = 0.7
-"""Weight, in deviations, of the next clauses of a long request, compared with the whole request."""
+"""Weight, in deviations, of a long request's next clauses. The whole request has `TASK_WEIGHT`."""
 FOLLOWING_CLAUSES = 3
-"""Number of clauses that count, beginning with the clause that the last tool served."""
+"""Number of clauses of a long request that score next steps: the clause that the last tool
+fulfilled, and those after it."""
 LEARNED_WEIGHT, LEARNED_SCALE = 2.0, 100.0
-"""A tool that follows with confidence c gains ``2 log(1 + 100 c)`` deviations. Chosen on the even
-half of two public sets, checked on the odd half."""
+"""A next step with the learned confidence c gains ``2 log(1 + 100 c)`` deviations. Chosen on the
+even half of two public sets, checked on the odd half."""
 POPULARITY_SHARE = 0.5
-"""Weight of a tool's frequency after any tool, compared with its frequency after this tool."""
+"""Weight of how often a tool follows any tool, for the share of cases that the learned edges of the
+last tool do not cover."""
 MAX_STEP_EDGES = 32
-"""Maximum number of graph edges that are considered."""
+"""Maximum number of next steps from the graph that are scored."""
 MIN_SQUARED_LENGTH = 1e-6
-"""Minimum squared distance of a unit vector from the catalog's mean. Smaller distances count as
-this."""
+"""Minimum squared distance of a unit vector from the catalog's mean. Smaller distances are replaced
+by this value."""
 
-# Supplements.
+# Constants of supplements.
 PREREQUISITE_HOPS = 8
 """Maximum length of a chain of declared prerequisites, in edges."""
 DERIVED_HOPS = 2
-"""Maximum length of a chain with derived edges, for the first match. It is 1 for other matches."""
+"""Maximum length, in edges, of a chain of derived prerequisites of the first match. For other
+matches it is 1."""
 
 RELATED_COVERAGE = 0.9
-"""Minimum share of the best text hit's coverage, for a tool that is related only by words.
-Measured by ``benchmarks.graph`` on catalogs of 30 tools."""
+"""A tool found by the graph's text search is related if it contains at least this share of the best
+hit's share of the query's words. Measured by ``benchmarks.graph`` on catalogs of 30 tools."""
 SMALL_CATALOG = 60
-"""Eligible entities. Below this number the window margin is reduced in proportion. Measured by
+"""Number of eligible entities below which the window's margin is reduced in proportion. Measured by
 ``benchmarks.graph``.
 """
 
-# Confidence.
+# Constants of confidence.
 GRAPH_SHARE = 0.15
-"""Share of the remaining doubt that full agreement of the graph removes. Not fitted, because the
-graph may only raise confidence."""
+"""Share of the missing confidence (1 - confidence) that is added if the match's graph node contains
+all words of the query. Not fitted, because the graph may only raise confidence."""
 CONFIDENCE_SHRINKAGE = 8
-"""Number of entities at which mean and spread count half, because they say little in small
-catalogs."""
+"""Number of entities at which the mean and spread of the cosines count half. They count less in
+smaller catalogs, where they are unreliable."""
 CONFIDENCE_CATALOG = 60
 """Number of entities at which the mean cosine counts half. It counts less in larger catalogs."""
 MIN_CONFIDENCE_COUNT = 30
-"""Minimum number of entities for the regression. Smaller catalogs were not measured."""
+"""Minimum number of entities in the regression. Smaller catalogs were not measured, and are treated
+as catalogs of this size."""
 MAX_LOG_ODDS = 60.0
 """Maximum log odds, to avoid an overflow of the logistic function."""

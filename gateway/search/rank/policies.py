@@ -1,10 +1,11 @@
-"""Ranking policies of the catalog: their protocol, the policy *lexical*, and keyword scores. Pure.
+"""Ranking policies: their protocol, the policy *lexical*, and keyword scores. Pure.
 
-A policy weights the evidence of one search differently from the strategy. *lexical* ranks only by
-words, with BM25F. Plugins add policies with the hook `register_rankings`. Ties are ordered by name.
+A policy replaces the strategy of one search and weights its evidence differently. *lexical* ranks
+only by words, with BM25F. Plugins add policies with the hook `register_rankings`. Ties are ordered
+by name.
 
-Keyword scores follow registries: only whole words count, once for each field, without near
-spellings.
+Keyword scores work as in server registries: only whole words count, once for each field, without
+near spellings.
 """
 
 from __future__ import annotations
@@ -51,13 +52,14 @@ class PolicyEvidence:
     snapshot: Snapshot
     lexical: Hits
     candidates: Candidates | None
-    """Vector candidates. None without vectors."""
+    """Candidates found by vectors. None without vectors."""
     mask: Mask
     """Eligible entities, shape (n,)."""
     tools: Mask
-    """Tools that raise the score of their servers, whatever kind is searched; shape (n,)."""
+    """Tools whose words raise the score of their server. Filters by kind and tag do not apply to
+    them; shape (n,)."""
     count: int
-    """Maximum length of the lists that a policy fuses."""
+    """Maximum length of the lists that a policy fuses, and of an explanation."""
 
     @property
     def keywords(self) -> Keywords:
@@ -67,18 +69,18 @@ class PolicyEvidence:
 
 
 class CatalogRanking(Protocol):
-    """A ranking policy, selected by the name of the ranking in a search."""
+    """A ranking policy. A search selects it by name."""
 
     @property
     def uses_vectors(self) -> bool:
-        """True if the policy needs embedded queries."""
+        """True if the policy needs the vectors of the queries."""
 
     @property
     def is_exact(self) -> bool:
-        """True if exact names, copies and low confidence do not change the order."""
+        """True if exact names, copies and low confidence do not change the policy's order."""
 
     def rank(self, evidence: PolicyEvidence) -> RankedList:
-        """Rank eligible entities. Other entities are removed from the list afterwards."""
+        """Rank eligible entities. If other entities are returned, they are removed afterwards."""
 
     def explain(self, evidence: PolicyEvidence, ranked: RankedList) -> Mapping[int, Scoring]:
         """Explain the scores of *ranked*, keyed by position."""
@@ -103,7 +105,7 @@ OWN_RANKINGS: Mapping[str, CatalogRanking] = {"lexical": Lexical()}
 
 
 def all_rankings(of_plugins: Mapping[str, CatalogRanking]) -> Mapping[str, CatalogRanking]:
-    """Return the policies of plugins and of the core, keyed by name.
+    """Return the ranking policies of plugins and of the core, keyed by name.
 
     Raises:
         ConfigError: If a plugin uses a name of the core.
@@ -168,13 +170,15 @@ def _rank_eligible(policy: CatalogRanking, evidence: PolicyEvidence) -> RankedLi
 
 
 def by_words(scores: Vector, mask: Mask) -> RankedList:
-    """Rank the eligible entities with a score above 0. *scores* has shape (n,)."""
+    """Rank the eligible entities with a score above 0. *scores* has one score per entity, shape
+    (n,).
+    """
     positions = np.flatnonzero(mask & (scores > 0))
     return RankedList.of(positions, scores[positions])
 
 
 def has_vectors(candidates: Candidates, positions: Positions) -> _Flags:
-    """Return flags that are True for each of *positions* with a vector."""
+    """Return flags, True for each of *positions* whose entity has a vector."""
     return candidates.index.has(positions)
 
 
@@ -184,8 +188,8 @@ def explain_scores(
     """Explain the scores of *ranked*, keyed by position, best first.
 
     Args:
-        evidence: Evidence of the ranking. `PolicyEvidence.count` limits the result.
-        ranked: Ranking of a policy.
+        evidence: Evidence of the ranking. At most `PolicyEvidence.count` scores are explained.
+        ranked: Ranking by the policy.
         lists: Lists that the policy fused, by vectors and by words; empty if it fused none.
     """
     candidates, keywords = evidence.candidates, evidence.keywords
@@ -216,12 +220,14 @@ def explain_scores(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Keywords:
-    """Keyword scores of one query, shape (n,) each; zeros without words."""
+    """Keyword scores of all entities for one query, shape (n,) each; zeros without words."""
 
     boost: Vector
-    """Sum of the weights of all fields that contain a word of the query, >= 0."""
+    """Sum of the `KEYWORD_BOOSTS` whose fields contain a word of the query, plus `KEYWORD_TOOL` for
+    each matching tool of a server, >= 0."""
     share: Vector
-    """Points of the words, as a share of the maximum for a query of this length, in [0, 1]."""
+    """Points of the query's words, as a share of the maximum for a query of this length, in [0,
+    1]."""
 
 
 def count_keywords(
@@ -253,7 +259,7 @@ def count_keywords(
         points += np.where(exact, WORD_IS_NAME, WORD_IN_NAME * holds(bits, "name", "title"))
         points += WORD_IN_DESCRIPTION * holds(bits, "description")
     if len(in_name) > 1:
-        # All words together are the whole name.
+        # The name consists of exactly the words of the query.
         alone = index.lengths[:, fields["name"]] == len(in_name)
         points[np.all(in_name, axis=0) & alone] = WORD_IS_NAME * len(in_name)
     boost = KEYWORD_TOOL * _count_tools(holds(any_word, "name", "description") & tools, entities)
@@ -265,7 +271,7 @@ def count_keywords(
 
 
 def _count_tools(matches: _Flags, entities: Sequence[Entity]) -> Vector:
-    """Return the number of tools in *matches* that belong to each entity."""
+    """Return for each entity the number of its tools in *matches*, shape (n,)."""
     matched = (entities[position] for position in np.flatnonzero(matches).tolist())
     tools = Counter(entity.parent for entity in matched if entity.kind == "tool")
     return np.fromiter((tools[entity.id] for entity in entities), np.float32, len(entities))

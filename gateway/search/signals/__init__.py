@@ -1,1 +1,1 @@
-"""Signals of `auto`. Their weighted sum ranks the candidates."""
+"""Signals of the strategy `auto`. Their weighted sum ranks the candidates."""

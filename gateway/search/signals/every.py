@@ -1,4 +1,4 @@
-"""The signals of `auto`: those of the gateway, and the signals of plugins."""
+"""The gateway's own signals of the strategy `auto`, and the list of all signals, with plugins'."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from gateway.search.signals.signal import Pool, Signal
 
 
 class Vectors:
-    """Signal for entities near to the request and to one of its clauses.
+    """Signal for entities whose vector is near to the request, and near to one of its clauses.
 
-    The score is the cosine of the request plus `CLAUSE_COSINE_WEIGHT` times the cosine of its best
-    clause. The cosines are added before conversion to deviations, because the same sum chooses the
-    candidates.
+    The score is the cosine with the request, plus `CLAUSE_COSINE_WEIGHT` times the cosine with the
+    best clause. The cosines are added before conversion to deviations, because the same sum chooses
+    the candidates.
     """
 
     name, order, weight = "vectors", 100, 1.0
 
     def score(self, pool: Pool) -> Vector:
-        """Return the strengths of the candidates in deviations."""
+        """Return the ranking score of each candidate by vectors, in deviations."""
         return pool.candidates.deviations(pool.candidates.strengths)
 
 
@@ -43,12 +43,12 @@ class Words:
         self.weight = weight
 
     def score(self, pool: Pool) -> Vector:
-        """Return the BM25F scores in deviations."""
+        """Return the BM25F score of each candidate, in deviations."""
         return pool.deviations(pool.words.scores)
 
 
 class ClauseWords:
-    """Signal for entities that contain words of one clause, by BM25F. Zero for a short request.
+    """Signal for entities that contain words of one clause, by BM25F. It is 0 for a short request.
 
     Args:
         weight: `SearchOptions.lexical_weight`.
@@ -60,26 +60,28 @@ class ClauseWords:
         self.weight = weight
 
     def score(self, pool: Pool) -> Vector:
-        """Return the best BM25F score over the clauses, in deviations."""
+        """Return each candidate's best BM25F score over the clauses, in deviations."""
         best = score_clauses(pool.snapshot.lexical, pool.query)
         return pool.deviations(best[0]) if best else np.zeros_like(pool.scores)
 
 
 SERVER_GROUP_WEIGHTS = (0.3, 2.0)
-"""Weights of the server signal, for few and for many clauses.
+"""Weights of the signal `Servers`: for requests with few clauses, and with many.
 
-A tool gains this weight x the rarity of its server, for each deviation of the server's best tool. A
-first weight of 1 finds 2.0 points more on toollinkos, where a request needs tools of one server. It
-finds 1.4 points less on mixed, where a request needs tools of unrelated servers
-(``docs/benchmarks.md``). The second weight was chosen on mcp_bench and nestful."""
+For each deviation of a server's best tool, all tools of the server gain this weight times the
+rarity of the server. A first weight of 1 finds 2.0 points more on toollinkos, where a request needs
+tools of one server. It finds 1.4 points less on mixed, where a request needs tools of unrelated
+servers (``docs/benchmarks.md``). The second weight was chosen on mcp_bench and nestful."""
 SERVER_GROUP_CLAUSES = (5, 10)
-"""Numbers of clauses up to which the first, and from which the second weight is used."""
+"""Number of clauses up to which the first of `SERVER_GROUP_WEIGHTS` applies, and from which the
+second. Between them the weight is interpolated."""
 
 
 class Servers:
-    """Signal for tools whose server has a high score from the signals before.
+    """Signal for tools whose server has a tool with a high sum of the preceding signals.
 
-    The weight is part of the score, because it depends on the number of clauses.
+    The attribute `weight` is 1. The score contains the actual weight, because it depends on the
+    number of clauses.
     """
 
     name, order, weight = "servers", 400, 1.0
@@ -100,13 +102,13 @@ def group_scores(
     """Return the gain of the entities at *positions* from their servers, in deviations.
 
     Few servers usually serve a request, especially one of many clauses. A tool is therefore more
-    likely if the best tool of its server has a high score. A small server is stronger evidence
-    than a large one. All tools of a server gain the same, so that their order does not change.
+    likely if the best tool of its server has a high score. A small server is stronger evidence than
+    a large one. All tools of a server gain the same, so that their order does not change.
 
     Args:
-        ids: Server number of each entity, without gaps, shape (n,).
-        positions: Ranked positions without duplicates, shape (m,).
-        scores: Scores of *positions*, in deviations, shape (m,).
+        ids: Id of the server of each entity, 0, 1, 2 and so on, shape (n,).
+        positions: Positions of the ranked entities, without duplicates, shape (m,).
+        scores: Score of each of *positions*, in deviations, shape (m,).
         clauses: Number of clauses in the request; 0 for a short one.
         weights: Weight of a server's best score, at each number in `SERVER_GROUP_CLAUSES`.
     """
@@ -125,9 +127,9 @@ def group_scores(
 
 
 CLAUSE_GAIN, MAX_GAINING_CLAUSES = 1.0, 6
-"""Gain, in deviations, of the tool nearest to a clause, and maximum number of clauses that count.
+"""Gain, in deviations, of the tool nearest to a clause, and maximum number of clauses that give it.
 
-The mean recall@5 of 14 sets is flat from 0.5 to 1.5 deviations (``docs/benchmarks.md``)."""
+The mean recall@5 of 14 sets hardly changes from 0.5 to 1.5 deviations (``docs/benchmarks.md``)."""
 
 
 class ClauseCoverage:
@@ -143,7 +145,7 @@ class ClauseCoverage:
 
 
 def all_signals(options: SearchOptions, others: Iterable[Signal] = ()) -> tuple[Signal, ...]:
-    """Return the signals of `auto`, in the order of the sum.
+    """Return the signals of the strategy `auto`, in the order in which they are added.
 
     Args:
         options: Options with the weight of words.

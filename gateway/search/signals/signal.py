@@ -1,4 +1,4 @@
-"""A signal of the ranking: one term of the score of `auto`."""
+"""A signal of the ranking: one term of the score in the strategy `auto`."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ class Pool:
     mask: Mask
     """Eligible entities, shape (n,)."""
     words: Hits
-    """Scores of the whole catalog by the words of the query."""
+    """Scores of all entities by the words of the query."""
     scores: Vector = field(default_factory=lambda: np.zeros(0, dtype=np.float32))
-    """Sum of the preceding signals, shape (m,). Set by `fuse`."""
+    """Sum of the preceding signals for each candidate, shape (m,). Set by `fuse`."""
 
     @property
     def positions(self) -> Positions:
-        """Positions of the candidates, shape (m,)."""
+        """Positions of the candidates in the snapshot, shape (m,)."""
         return self.candidates.pool
 
     def deviations(self, values: Vector) -> Vector:
-        """Return *values* at the candidates, in deviations from the mean of the eligible entities.
+        """Return *values* of the candidates, in deviations from the mean over the eligible
+        entities.
 
         Args:
             values: One value for each entity of the catalog, shape (n,).
@@ -58,15 +59,16 @@ class Signal(Protocol):
     name: str
     """Unique name, used in explanations."""
     order: int
-    """Place in the sum. A signal can read the sum of the signals before it. Ties are ordered by
-    name."""
+    """Sort key of this signal in the sum. A signal can read the sum of the signals before it.
+    Signals with equal keys are ordered by name."""
     weight: float
-    """Effect of one deviation of this signal, compared with one deviation of the vectors."""
+    """Effect of one deviation of this signal, compared with one deviation of the vector signal."""
 
     def score(self, pool: Pool) -> Vector:
-        """Return the score of each candidate, shape (m,), in deviations.
+        """Return the score of each candidate, shape (m,), in deviations, before multiplication by
+        `weight`.
 
-        Deviations are measured from the mean of the eligible entities, so that signals are
+        Deviations are measured from the mean over the eligible entities, so that signals are
         comparable.
         """
         ...

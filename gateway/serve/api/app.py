@@ -1,7 +1,7 @@
-"""FastAPI application of the HTTP API, and its routes for the server.
+"""FastAPI application of the HTTP API, and its routes for the gateway's HTTP server.
 
 * The guard (`gateway.serve.guard`) checks every request first and identifies the caller.
-* Unknown fields and parameters are rejected, because a misspelt filter would be ignored.
+* Unknown fields and parameters are rejected, because a misspelt filter would otherwise be ignored.
 * Every error response is a problem document (RFC 9457).
 """
 
@@ -40,7 +40,10 @@ _ERROR = "400"
 def api_app(
     gateway: Gateway, http: HttpOptions, *, fusion: str = "", time_limit_s: float = 30.0
 ) -> ASGIApp:
-    """Return an ASGI application of only the API, with the arguments of `api_routes`."""
+    """Return an ASGI application that serves only the API.
+
+    The arguments are those of `api_routes`.
+    """
     routes = api_routes(gateway, http, fusion=fusion, time_limit_s=time_limit_s)
     return guarded(Starlette(routes=routes), http)
 
@@ -48,19 +51,20 @@ def api_app(
 def api_routes(
     gateway: Gateway, http: HttpOptions, *, fusion: str = "", time_limit_s: float = 30.0
 ) -> list[Route]:
-    """Return the routes of the API, for an application that already has the guard.
+    """Return the routes of the API, for an application behind the guard.
 
     Each path becomes one Starlette route. FastAPI itself does not answer HEAD, and its 405
     responses list only one method.
 
     Args:
-        gateway: The gateway to search. The caller of this function closes it.
+        gateway: The gateway to search. The code that calls this function closes the gateway.
         http: Address and accepted callers of the server.
-        fusion: Default ranking, ``rrf`` or ``legacy``. Empty uses the environment variable.
+        fusion: Default ranking of searches, ``rrf`` or ``legacy``. Empty uses the environment
+            variable.
         time_limit_s: Maximum duration of a request, in seconds.
 
     Raises:
-        ConfigError: If the fusion is unknown.
+        ConfigError: If *fusion* is unknown.
     """
     app = _fastapi_app(needs_token=http.needs_token)
     app.state.gateway = gateway
@@ -95,7 +99,7 @@ def _fastapi_app(*, needs_token: bool) -> FastAPI:
         # The gateway has its own telemetry. FastAPI's log records contain messages of exceptions.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
-    # The guard checks the token. This scheme only documents it.
+    # The guard checks the token. This scheme only adds the token to the OpenAPI document.
     bearer = [Depends(HTTPBearer(scheme_name="bearer", auto_error=False))] if needs_token else []
     app.include_router(index_routes.open_router)
     routers = [
@@ -121,7 +125,7 @@ async def _forward(app: ASGIApp, route: str, request: Request) -> ASGIApp:
 
 
 async def _answer_head(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    # The server still sends no body, because its own scope contains HEAD.
+    # The server still sends no body, because the method in its own scope is HEAD.
     await app({**scope, "method": "GET"}, receive, send)
 
 
@@ -131,7 +135,7 @@ def _operation_id(route: APIRoute) -> str:
 
 
 def _document(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document: summaries from docstrings, errors as problem documents."""
+    """Return the OpenAPI document. Summaries are docstrings, errors are problem documents."""
     document = app.openapi()
     operations = chain.from_iterable(path.values() for path in document["paths"].values())
     for operation in operations:

@@ -23,12 +23,12 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 class AuditQuery(models.Request):
-    """Parameters that select rows of the audit log."""
+    """Query parameters that select rows of the audit log."""
 
     since: datetime | None = None
-    """Time of the oldest row to return. Without a time zone, it is UTC."""
+    """Earliest time of the rows to return. A time without a zone is UTC."""
     after: Annotated[int, Field(ge=0, le=_MAX_PLACE)] = 0
-    """The `next` of the previous page."""
+    """The `next` of the previous page. 0 starts with the oldest row."""
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
 
 
@@ -37,7 +37,7 @@ class AuditPage(models.Response):
 
     rows: Sequence[AuditRow]
     next: int
-    """The `after` of the next request. Rows written later follow it too."""
+    """Send this as `after` to read the next rows, including rows written later."""
 
 
 @router.get("/api/audit")

@@ -1,9 +1,9 @@
 """HTTP routes of catalog entities: list and read, and write with the scope `catalog:write`.
 
-* Hidden entities do not exist for a caller, and the responses do not reveal their ids. A caller
-  that adds an entity must therefore see all entities of its namespace.
+* A caller gets the same responses for hidden entities as for missing ones, so their ids are not
+  revealed. A caller that adds an entity must therefore see all entities of its namespace.
 * Callers cannot write entities that they could not read afterwards.
-* Definitions listed by a server are changed at that server.
+* Definitions that a server lists must be changed at that server.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ ONE = f"{ROOT}/{{id:path}}"
 
 
 class Entities:
-    """Catalog entities, filtered by what each caller may see."""
+    """Reads and writes the catalog's entities.
+
+    Each caller sees only the entities permitted to it.
+    """
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -79,7 +82,7 @@ class Entities:
         entities, so only callers that see the whole catalog can start a namespace.
 
         Raises:
-            RefusedError: 403 if the caller may not.
+            RefusedError: 403 if the caller may not add the entity.
         """
         snapshot = await self._gateway.snapshot()
         visible = snapshot.mask(request_filters(caller, snapshot, visibility=EVERYTHING))
@@ -88,14 +91,15 @@ class Entities:
             raise RefusedError(
                 403,
                 "namespace_closed",
-                "you may add entities only to namespaces whose entities you can all see",
+                "you may add entities only to namespaces in which you can see every entity; only "
+                "callers that see the whole catalog can start a namespace",
             )
 
     async def put(self, caller: Caller, entry: Entry) -> models.EntityView:
         """Store *entry*, and return it as the API shows it.
 
         Raises:
-            RefusedError: 403 if the caller could not see the entity afterwards.
+            RefusedError: 403 if *caller* could not see the entity afterwards.
             ConfigError: If the catalog rejects the entry.
         """
         _check_scopes(caller, entry.scopes)
@@ -110,7 +114,8 @@ async def _entities_of(request: Request) -> Entities:
 
 
 ServedEntities = Annotated[Entities, Depends(_entities_of)]
-# The limits are only documented: a longer id is answered with 404, like an unknown id.
+# The length limits appear only in the OpenAPI document. A longer id is answered with 404, like an
+# unknown id.
 EntityId = Annotated[
     str,
     Path(
@@ -125,13 +130,13 @@ _ListQuery = Annotated[models.EntityQuery, Query()]
 
 @router.get("/api/servers")
 async def servers(caller: CurrentCaller, gateway: ServedGateway, query: _ListQuery) -> EntityList:
-    """List servers, optionally only those that contain a text."""
+    """List servers, or only the servers that contain a text."""
     return await _list_matching(gateway, caller, query, ("servers", {"server", "virtual_server"}))
 
 
 @router.get("/api/agents")
 async def agents(caller: CurrentCaller, gateway: ServedGateway, query: _ListQuery) -> EntityList:
-    """List agents, optionally only those that contain a text."""
+    """List agents, or only the agents that contain a text."""
     return await _list_matching(gateway, caller, query, ("agents", {"agent"}))
 
 
@@ -139,7 +144,7 @@ async def agents(caller: CurrentCaller, gateway: ServedGateway, query: _ListQuer
 async def skills(
     caller: CurrentCaller, gateway: ServedGateway, query: Annotated[models.SkillQuery, Query()]
 ) -> EntityList:
-    """List skills that contain a text, best first."""
+    """List the skills that contain a text, ordered by the fields that contain it, best first."""
     scores = LISTED_SKILL_SCORES
     return await _list_matching(gateway, caller, query, ("skills", {"skill"}), scores=scores)
 
@@ -152,15 +157,17 @@ async def _list_matching(
     *,
     scores: Mapping[str, float] | None = None,
 ) -> EntityList:
-    """List the entities that contain the requested text, ignoring case, ordered by id.
+    """List the entities that contain the requested text, ignoring case.
+
+    Entities are ordered by id. With *scores*, the best score comes first.
 
     Args:
         gateway: The searched gateway.
         caller: The caller, who sees only permitted entities.
         query: The request parameters. An empty text lists all entities.
-        listing: Name of the list, and the kinds of its entities.
-        scores: Score added by each field that contains the text. Entities are then ordered by
-            score, best first.
+        listing: Name of the list for its cursors, and the kinds of its entities.
+        scores: Points for each field that contains the text, keyed by field. The sum of the
+            points is the score of an entity.
     """
     name, kinds = listing
     pager = Pager(name, query)
@@ -189,7 +196,7 @@ async def _list_matching(
 async def list_entities(
     caller: CurrentCaller, gateway: ServedGateway, query: Annotated[models.EntityPageQuery, Query()]
 ) -> EntityPage:
-    """List entities in pages."""
+    """List entities in pages, ordered by id."""
     pager = Pager("entities", query)
     kinds = query.kind and frozenset({REGISTRY_KINDS.get(query.kind, query.kind)})
     snapshot = await gateway.snapshot()
@@ -212,7 +219,7 @@ async def create_entity(
     Requires the scope `catalog:write`.
 
     Raises:
-        RefusedError: 409 if the id is taken. 403 if the caller may not add to the namespace, or
+        RefusedError: 409 if the id is taken. 403 if you may not add entities to the namespace, or
             could not see the entity afterwards.
         ConfigError: If the catalog rejects the entity.
     """
@@ -248,8 +255,8 @@ async def put_entity(
 
     Raises:
         RefusedError: 404 if the id does not have the form kind:namespace/name. 409 if a server
-            lists the entity. 403 if the caller may not add to the namespace, or could not see the
-            entity afterwards.
+            lists the entity. 403 if you may not add entities to the namespace, or could not see
+            the entity afterwards.
         ConfigError: If the catalog rejects the entity.
     """
     async with entities.write_lock:
@@ -282,7 +289,7 @@ async def change_entity(
     separately, and stay in force when the server lists the entity again.
 
     Raises:
-        RefusedError: 404 if the entity is unknown. 403 if the caller could not see it afterwards.
+        RefusedError: 404 if the entity is unknown. 403 if you could not see it afterwards.
     """
     changes = change.model_dump(exclude_none=True)
     async with entities.write_lock:
@@ -307,12 +314,12 @@ async def remove_entity(
 
 
 def _sort_key(row: models.EntityView) -> SortKey:
-    """Return the sort key of lists: highest score first, then by id."""
+    """Return the sort key of *row* in lists: highest score first, then by id."""
     return -(row.relevance_score or 0.0), row.id
 
 
 def _texts(entity: Entity) -> Mapping[str, str]:
-    """Return the texts of *entity* that lists search, keyed by field."""
+    """Return the texts of *entity* in which lists search, keyed by field."""
     details = entity.definition.details
     tools = [details.get(key) for key in ("tools", "tool_descriptions")]
     return {
@@ -326,7 +333,7 @@ def _texts(entity: Entity) -> Mapping[str, str]:
 
 
 def _flatten(value: object) -> Iterator[str]:
-    """Yield the keys and values of metadata in their order, as registries flatten them."""
+    """Yield all keys and values in nested metadata as texts, in order, without the instructions."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if key != INSTRUCTIONS:
@@ -359,6 +366,9 @@ def _hints(body: models.EntityBody) -> Hints:
 
 
 def _to_entry(body: models.EntityBody | models.EntityView, hints: Hints, **more: str) -> Entry:
-    """Convert *body* to an entry with *hints* and with the fields in *more*."""
+    """Convert *body* to a catalog entry with *hints*.
+
+    *more* contains further fields of the entry.
+    """
     names = {field.name for field in fields(Entry)} - {"hints"}
     return Entry(hints=hints, **(body.model_dump(include=names) | more))

@@ -24,16 +24,16 @@ from gateway.types import Caller
 router = APIRouter(route_class=ApiRoute)
 admin_router = APIRouter(route_class=AdminRoute)
 open_router = APIRouter(route_class=ApiRoute)
-"""Router of the operations that need no token."""
+"""Router of the API operations that need no token."""
 BUILD_WAIT_S = 1.0
 """Maximum time, in seconds, that a status request waits for a running build."""
 
 
 class IndexStatus(models.Response):
-    """Size and state of the index. Counts contain all entities that you may see."""
+    """Size and state of the index. The counts include only entities that you may see."""
 
     generation: int
-    """Number that increases with each change of the catalog."""
+    """Generation of the catalog: a number that increases with each change."""
     entities: int
     by_kind: Mapping[str, int]
     vectors: int
@@ -41,9 +41,9 @@ class IndexStatus(models.Response):
     graph_edges: int
     strategy: str
     model: str
-    """Embedding model of the vectors. Empty without vectors."""
+    """Name of the embedding model that computed the vectors. Empty without vectors."""
     duration_s: float
-    """Duration of the last build, in seconds."""
+    """Duration of the last index build, in seconds."""
     rebuilding: bool
     """True while any part of the index, such as its vectors, is being built."""
     diagnostics: Sequence[models.DiagnosticNote]
@@ -61,22 +61,26 @@ class HealthStatus(models.Response):
     """State of the server."""
 
     status: Literal["ok", "starting"]
-    """`starting` until the first index is built; searches wait for it. Then `ok`."""
+    """`starting` until the first index is built, and then `ok`. Searches wait for the first
+    index."""
     version: str
 
 
 class ServedIndex:
-    """Status of the gateway's index, and a background task for rebuilds."""
+    """Status of the gateway's index, and the background task that rebuilds it."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._snapshot: Snapshot | None = None
-        """Latest snapshot whose sizes were reported."""
+        """Latest snapshot of the catalog, whose sizes `status` returns."""
         self._rebuild_task: asyncio.Task[None] | None = None
         self._rebuild_failure = ""
 
     async def status(self, caller: Caller) -> IndexStatus:
-        """Return the size and state of the index, counting the entities that *caller* may see."""
+        """Return the size and state of the index.
+
+        Only entities that *caller* may see are counted.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(BUILD_WAIT_S):
                 self._snapshot = await self._gateway.snapshot()
@@ -95,7 +99,7 @@ class ServedIndex:
         )
 
     def start_rebuild(self) -> None:
-        """Start a rebuild in the background, unless one is running."""
+        """Start an index rebuild in the background, unless one is running."""
         if self._rebuild_task is None:
             self._rebuild_task = asyncio.create_task(self._rebuild(), name="rebuild")
 
@@ -136,7 +140,7 @@ async def health(gateway: ServedGateway) -> HealthStatus:
 
     The status is `ok` after the first build of the index. This request starts that build.
     """
-    # Starts the first build in the background.
+    # Starts the first index build in the background, unless it has started.
     await gateway.report(wait=False)
     status: Literal["ok", "starting"] = "ok" if gateway.index_builds else "starting"
     return HealthStatus(status=status, version=VERSION)

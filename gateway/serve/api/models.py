@@ -1,8 +1,8 @@
 """Request bodies, parameters and responses of the API as pydantic models.
 
-Field names of responses are those that clients of MCP registries know. Each row of a search has
-three numbers: ``relevance_score`` is for display, and 1 is the best of the response.
-``confidence`` and ``similarity_score`` are comparable between responses.
+Fields of responses have the names that clients of MCP registries know. Each row of a search result
+has three numbers: ``relevance_score`` is for display, and is 1 for the best row of the response.
+``confidence`` and ``similarity_score`` can be compared between responses.
 """
 
 from __future__ import annotations
@@ -36,18 +36,20 @@ _QUERY_OR_TAGS: JsonDict = {
 MAX_RESULTS = 50
 
 _END = r"$(?!\n)"
-"""End of a pattern. Python's ``$`` also matches before a final newline; JSON Schema's does not."""
+"""End of a regular expression. Python's ``$`` also matches before a final newline, JSON Schema's
+does not."""
 _NAME = r"\w[\w .,:;@+/()&'#!?*=~%-]{0,255}"
 _SPACE = r"[A-Za-z0-9_.-]{1,64}"
 _KIND = r"(?!(?:tool|prompt|resource)(?![a-z0-9_-]))[a-z][a-z0-9_-]{0,63}"
-"""Pattern of writable kinds: all but tool, prompt and resource, which only servers list."""
+"""Pattern of the kinds that clients can write: all but tool, prompt and resource, which only
+servers list."""
 ENTRY_ID = re.compile(f"(?P<kind>{_KIND}):(?P<namespace>{_SPACE})/(?P<name>{_NAME})")
-"""Pattern of the id of a writable entity: ``kind:namespace/name``."""
+"""Pattern of the id of an entity that clients can write: ``kind:namespace/name``."""
 _STEP = rf"[\w-]{{1,{MAX_SEGMENT}}}"
 
 
 def _whole(value: object) -> object:
-    """Convert 36.0 to 36, because JSON Schema counts it as an integer."""
+    """Convert 36.0 to 36, because JSON Schema counts a float without a fraction as an integer."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -65,7 +67,7 @@ SearchText: TypeAlias = Annotated[str, Field(max_length=MAX_SEARCH_TEXT_CHARS)]
 
 
 class Request(BaseModel):
-    """Base class of request bodies and parameters."""
+    """Base class of request bodies and request parameters."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, use_attribute_docstrings=True, regex_engine="python-re"
@@ -73,12 +75,15 @@ class Request(BaseModel):
 
 
 class _Body(Request):
-    # Only bodies are strict. Values of parameters are strings, so they must be converted.
+    # Only bodies are validated strictly. Query parameters are strings, so they must be converted.
     model_config = ConfigDict(strict=True)
 
 
 class Visibility(BaseModel):
-    """Options that include more entities. Enabled, active and beta ones are always included."""
+    """Options that also return draft, deprecated or disabled entities.
+
+    Enabled entities with the status active or beta are always returned.
+    """
 
     include_draft: bool = False
     include_deprecated: bool = False
@@ -91,21 +96,21 @@ class SemanticSearch(Visibility, _Body):
     model_config = ConfigDict(json_schema_extra=_QUERY_OR_TAGS)
 
     query: Query = ""
-    """Search query in any language. Words of the form `#tag` are tags. May be empty if `tags` is
-    not."""
+    """Search query in any language. Words of the form `#tag` are tags. The query may be empty if
+    `tags` is not empty."""
     entity_types: Words | None = None
     """Kinds to search: `mcp_server`, `virtual_server`, `a2a_agent`, `skill`, `tool`, `prompt`,
     `resource` or a custom kind. Null searches all kinds except prompts and resources."""
     tags: Words = []
-    """Required tags, compared without case. An entity must have all of them."""
+    """Tags that an entity must have, all of them, compared without case."""
     max_results: Limit = 10
     metadata_fields: Annotated[list[DotPath], Field(max_length=MAX_PATHS)] | None = None
-    """Dot paths of the metadata fields that rows contain. Null includes all metadata, an empty list
-    includes none."""
+    """Dot paths of the metadata fields to return. Null returns all metadata, an empty list returns
+    none."""
     ranking: Ranking | None = None
-    """Ranking policy. Null uses the default of the server."""
+    """Ranking policy of the search. Null uses the default of the server."""
     explain: bool = False
-    """True to explain the scores in the results, and to log them on the server."""
+    """True to return the parts of each score, and to log them on the server."""
 
 
 class EntityHints(_Body):
@@ -116,13 +121,13 @@ class EntityHints(_Body):
     categories: Shorts = []
     tags: Shorts = []
     examples: Shorts = []
-    """Requests that the entity serves, in the words of a user."""
+    """Example requests that the entity serves, in the words of a user."""
     search_text: SearchText = ""
-    """Text that is searched instead of the description. Models never see it."""
+    """Text that searches use instead of the description. Models never see it."""
 
 
 class EntityBody(_Body):
-    """An entity without its kind, namespace and name."""
+    """An entity without its kind, namespace and name, which its id contains."""
 
     title: Short = ""
     description: Annotated[str, Field(max_length=8192)] = ""
@@ -132,9 +137,9 @@ class EntityBody(_Body):
     scopes: Words = []
     """Scopes required to see the entity. You must have all of them yourself."""
     metadata: dict[str, JsonValue] = {}
-    """Additional data as JSON, at most 65,536 characters."""
+    """Additional data of the entity as JSON, at most 65,536 characters."""
     parent: Annotated[str, Field(max_length=512)] = ""
-    """Id of the entity that contains this one, such as a server."""
+    """Id of the entity that contains this one, such as a server. Empty without such an entity."""
 
 
 class NewEntity(EntityBody):
@@ -147,36 +152,38 @@ class NewEntity(EntityBody):
 
 
 class EntityChange(_Body):
-    """Changes of an entity. Omitted fields stay as they are.
+    """Changes of an entity. Fields that are omitted or null stay as they are.
 
-    Only changes of tags, search text and examples compute new embeddings.
+    Embeddings are computed again only if tags, search text or examples change.
     """
 
     status: Status | None = None
     enabled: bool | None = None
     tags: Words | None = None
     scopes: Words | None = None
-    """Required scopes. If a server lists the entity, scopes and tags are added to its others."""
+    """Scopes required to see the entity. If a server lists the entity, these scopes and tags are
+    added to those of the server's listing."""
     search_text: SearchText | None = None
-    """Text that is searched instead of the description. A blank text removes it."""
+    """Text that searches use instead of the description. A blank text removes it."""
     examples: Shorts | None = None
-    """Requests that the entity serves, in the words of a user."""
+    """Example requests that the entity serves, in the words of a user."""
 
 
 class PageQuery(Request):
     """Parameter that selects a page of a list."""
 
     cursor: Annotated[str, Field(max_length=8192)] = ""
-    """The `metadata.nextCursor` of the previous page. All other parameters must stay the same."""
+    """The `metadata.nextCursor` of the previous page. All other parameters except `limit` must stay
+    the same."""
 
 
 class EntityPageQuery(Visibility, PageQuery):
     """Parameters of the list of entities."""
 
     kind: Annotated[str, Field(pattern=rf"^[a-z][a-z0-9_-]{{0,63}}{_END}")] | None = None
-    """Kind of the entities. Omitted, all kinds are listed."""
+    """Kind of the entities to list. If it is omitted, all kinds are listed."""
     tags: Words = []
-    """Required tags. Repeat the parameter for several tags."""
+    """Tags that an entity must have. Repeat the parameter for several tags."""
     limit: Annotated[int, Field(ge=1, le=500)] = 100
 
 
@@ -184,9 +191,9 @@ class EntityQuery(PageQuery):
     """Parameters of the lists of servers and agents."""
 
     query: Query = ""
-    """Text that the entities must contain, compared without case. Empty lists all."""
+    """Text that an entity must contain, compared without case. An empty text lists all entities."""
     tags: Words = []
-    """Required tags. Repeat the parameter for several tags."""
+    """Tags that an entity must have. Repeat the parameter for several tags."""
     limit: Limit = MAX_RESULTS
 
 
@@ -194,7 +201,7 @@ class SkillQuery(EntityQuery):
     """Parameters of the search for skills."""
 
     query: Query = Field(alias="q")
-    """Text that the skills must contain, compared without case. The best skills come first."""
+    """Text that a skill must contain, compared without case. The best matches come first."""
     limit: Limit = 10
 
 
@@ -203,7 +210,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Response(BaseModel):
-    """Base class of responses."""
+    """Base class of response bodies and their parts."""
 
     model_config = ConfigDict(
         frozen=True, from_attributes=True, use_attribute_docstrings=True, serialize_by_alias=True
@@ -212,38 +219,40 @@ class Response(BaseModel):
 
 class _Scored(Response):
     id: str
-    """Id in the catalog, as in `/api/entities/{id}`."""
+    """Id of the entity in the catalog, as in `/api/entities/{id}`."""
     description: str
     relevance_score: Share
-    """Score for display. 1 is the best result of this response."""
+    """Score for display, 0 to 1. The best result of this response has 1."""
 
 
 class RankedResult(_Scored):
-    """One entity of the ranking."""
+    """One entity in the ranking of a search."""
 
     rank: int
-    """Position in the ranking, from 1."""
+    """Position in the ranking, starting at 1."""
     kind: str
     name: str
     server: str
     score: float
-    """Score of the ranking, comparable only within this response."""
+    """Score that the ranking policy computed. Comparable only within this response."""
     rrf_score: float | None = None
-    """Sum of 1/(60 + rank) over the fused lists. Null without `explain` or without fused lists."""
+    """Score of rank fusion: the sum of 1/(60 + rank) over the fused lists. Null without `explain`,
+    or if no lists were fused."""
     scoring: Scoring | None = None
-    """Parts of the score. Null without `explain`, or if no policy computed the ranking."""
+    """Parts of the score. Null without `explain`, or if no ranking policy computed the score."""
     similarity_score: float | None
-    """Cosine of query and entity, -1 to 1. Null without vectors."""
+    """Cosine similarity of the query and the entity, -1 to 1. Null without vectors."""
     confidence: Share
-    """Probability that the entity serves the query. Comparable between searches."""
+    """Probability that the entity serves the query, 0 to 1. Comparable between searches."""
 
 
 class MatchingTool(_Scored):
-    """A tool of a matched server. The tool contains words of the query."""
+    """A tool of a matched server that contains words of the query."""
 
     tool_name: str
     relevance_score: Share
-    """Share of the query that the tool contains. Not comparable with the scores of results."""
+    """Share of the query words that the tool contains, 0 to 1. Not comparable with the scores of
+    results."""
     match_context: str
 
 
@@ -252,9 +261,9 @@ class _Row(_Scored):
     status: Status
     is_enabled: bool
     similarity_score: float | None
-    """Cosine of query and entity, -1 to 1. Null without vectors."""
+    """Cosine similarity of the query and the entity, -1 to 1. Null without vectors."""
     match_context: str
-    """Text of the entity for display."""
+    """Description of the entity, to show next to the result."""
 
 
 class ToolRow(_Row):
@@ -269,19 +278,19 @@ class ToolRow(_Row):
     confidence: Share | None
     """Probability that the tool serves the query. Null if `lifted`."""
     lifted: bool
-    """True if the tool was added only because its server matched and it contains words of the
-    query."""
+    """True if the search did not find the tool itself. It was added because its server matched and
+    it contains words of the query."""
 
 
 class Row(_Row):
-    """Fields of the rows of all kinds except tools."""
+    """Fields of a search result of any kind except tool."""
 
     path: str
     title: str
     confidence: Share
-    """Probability that the entity serves the query. Comparable between searches."""
+    """Probability that the entity serves the query, 0 to 1. Comparable between searches."""
     metadata: JsonObject
-    """Metadata, limited to the paths in `metadata_fields`."""
+    """Metadata of the entity, limited to the paths in `metadata_fields` of the request."""
 
 
 class ServerRow(Row):
@@ -289,14 +298,14 @@ class ServerRow(Row):
 
     server_name: str
     num_tools: int
-    """Number of its tools that you may find."""
+    """Number of the server's tools that you may find."""
     endpoint_url: str | None
-    """Address of the server. Null if its entry does not contain one."""
+    """Address of the server. Null if its catalog entry does not contain one."""
     matching_tools: Sequence[MatchingTool]
 
 
 class VirtualServerRow(ServerRow):
-    """A virtual server: aliases of tools, used as one server."""
+    """A virtual server: aliases of tools that are used as one server."""
 
     entity_type: str
     tool_count: int
@@ -310,7 +319,7 @@ class AgentRow(Row):
 
     agent_name: str
     agent_card: JsonObject | None
-    """The agent card. Null if the catalog has none, or if `metadata_fields` selects parts of it."""
+    """The agent card. Null if the catalog has no card, or if `metadata_fields` is set."""
 
 
 class SkillRow(Row):
@@ -323,7 +332,7 @@ class SkillRow(Row):
 
 
 class CustomRow(Row):
-    """An entity of another kind."""
+    """An entity of any other kind."""
 
     entity_type: str
     name: str
@@ -363,11 +372,11 @@ class EntityView(Response):
     parent: str
     metadata: JsonObject
     digest: str
-    """Digest of the definition, hints and metadata. Changes of the search text do not change it."""
+    """Digest of the definition, hints and metadata. The search text does not affect it."""
     details: JsonObject = Field(validation_alias=AliasPath("definition", "details"), exclude=True)
     relevance_score: float | None = None
     """Score in a search for skills: the sum of 0.5 if the name contains the text, 0.3 for the
-    description, 0.2 for tags and 0.1 for metadata."""
+    description, 0.2 for tags and 0.1 for metadata. Null in other lists."""
 
     @computed_field  # type: ignore[prop-decorator]  # (mypy knows no decorated property)
     @property

@@ -1,4 +1,4 @@
-"""Error responses of the API as problem documents (RFC 9457), and its JSON response class.
+"""Error responses of the API as problem documents (RFC 9457), and the API's JSON response class.
 
 Error responses contain no traces, secrets or queries. ``type`` is always ``about:blank``, so the
 title is the phrase of the HTTP status. ``code`` identifies the problem.
@@ -22,10 +22,10 @@ HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 class ApiResponse(JSONResponse):
-    """A JSON response with `HEADERS`."""
+    """A JSON response with the common headers `HEADERS`."""
 
     def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
-        """Set *headers* in addition to `HEADERS`."""
+        """Set *headers* in addition to the common headers."""
         super().init_headers({**HEADERS, **(headers or {})})
 
     def render(self, content: Any) -> bytes:
@@ -33,7 +33,7 @@ class ApiResponse(JSONResponse):
         try:
             return to_json(content, inf_nan_mode="null")
         except PydanticSerializationError:
-            # UTF-8 cannot encode lone surrogates, which texts of the host may contain.
+            # UTF-8 cannot encode lone surrogates, which texts of the host application may contain.
             return to_json(visible_json(content))
 
 
@@ -42,12 +42,13 @@ _MODEL = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
 
 class RequestFault(BaseModel):
-    """One fault of a request."""
+    """One invalid part of a request."""
 
     model_config = _MODEL
 
     where: str
-    """JSON pointer into the body, such as ``#/max_results``, or ``?name`` for a parameter."""
+    """Place of the fault: a JSON pointer into the body, such as ``#/max_results``, or a parameter,
+    such as ``?name``."""
     detail: str
 
 
@@ -65,17 +66,17 @@ class ProblemDetails(BaseModel):
     code: str
     """Stable code of the problem, for programs."""
     errors: Sequence[RequestFault] = ()
-    """Individual faults of the request, at most 20."""
+    """Individual faults of the request. At most 20 are returned."""
 
 
 class RefusedError(errors.GatewayError):
-    """A request that is answered with a problem document.
+    """A refused request. The response is a problem document with these fields.
 
     Args:
         status: HTTP status of the response.
-        code: Stable code of the problem.
+        code: Stable code of the problem, for programs.
         detail: Description of the fault, and its remedy.
-        errors: All faults of the request.
+        errors: Individual faults of the request.
         headers: Additional headers of the response.
     """
 
@@ -108,12 +109,15 @@ _STATUSES: tuple[tuple[type[errors.GatewayError], int, str], ...] = (
     (errors.UpstreamError, 502, "upstream_failed"),
     (errors.ClosedError, 503, "closed"),
 )
-"""HTTP status and code of each error class. Messages of these errors contain no secrets or
-queries."""
+"""Error classes, each with the HTTP status and problem code of its response. The messages of these
+errors contain no secrets or queries."""
 
 
 def refusal(failed: errors.Failed) -> RefusedError:
-    """Convert *failed* to an error response. Messages of unknown exceptions are omitted."""
+    """Convert a failed operation to an error response.
+
+    Messages of unknown exceptions are omitted.
+    """
     error = failed.error
     if isinstance(error, RefusedError):
         return error
@@ -130,6 +134,6 @@ def refusal(failed: errors.Failed) -> RefusedError:
 
 
 def problem(error: RefusedError) -> ApiResponse:
-    """Return the response for *error*."""
+    """Return the problem document for *error* as a response."""
     body = error.details.model_dump(mode="json")
     return ApiResponse(body, error.status, error.headers, MEDIA_TYPE)

@@ -1,4 +1,4 @@
-"""Strict parsing of API requests: unambiguous parameters and limited JSON bodies."""
+"""Strict parsing of API requests: repeated parameters are errors, and JSON bodies are limited."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gateway.serve.api.problems import RefusedError
 
 MAX_BODY_BYTES = 1024 * 1024
 MAX_DEPTH = 32
-"""Maximum nesting of objects and lists in a body."""
+"""Maximum nesting depth of objects and lists in a request body."""
 
 
 class _Parameters(QueryParams):
@@ -23,13 +23,16 @@ class _Parameters(QueryParams):
     """
 
     def get(self, key: Any, default: Any = None) -> Any:
-        """Return the value of *key*, or the list of its values if it is repeated."""
+        """Return the value of the parameter *key*, or the list of its values if it is repeated."""
         values = self.getlist(key)
         return values if len(values) > 1 else super().get(key, default)
 
 
 class ApiRequest(Request):
-    """A request with unambiguous parameters. Call `read` before `body` and `json`."""
+    """A request in which a repeated query parameter is an error.
+
+    Call `read` before `body` and `json`.
+    """
 
     _text = b""
     _value: object = None
@@ -40,11 +43,11 @@ class ApiRequest(Request):
         return _Parameters(self.scope["query_string"])
 
     async def read(self) -> None:
-        """Read and check the body.
+        """Read and check the body of the request.
 
         Raises:
-            RefusedError: 415 for another media type, 413 for a large body, 400 for a body that is
-                not JSON, 422 for deeply nested JSON.
+            RefusedError: 415 for a media type other than JSON, 413 for a large body, 400 for a body
+                that is not JSON, 422 for deeply nested JSON.
         """
         media = self.headers.get("content-type", "").partition(";")[0].strip().casefold()
         if media != "application/json":
@@ -62,7 +65,7 @@ class ApiRequest(Request):
         return self._text
 
     async def json(self) -> Any:
-        """Return the parsed body."""
+        """Return the JSON value of the body that `read` has read."""
         return self._value
 
 
@@ -71,8 +74,8 @@ async def read_limited(request: Request, max_bytes: int, name: str) -> bytes:
 
     Args:
         request: The request to read.
-        max_bytes: Maximum size of the body.
-        name: Name of the body in the error message.
+        max_bytes: Maximum size of the body, in bytes.
+        name: Name of the body in the error message, such as "body".
 
     Raises:
         RefusedError: 413 for a larger body.

@@ -1,8 +1,8 @@
 """Route classes, dependencies and pagination that all operations of the API share.
 
 A cursor contains the sort key of the last entity that the client received, and a digest of the
-list. Entities added or removed between two requests therefore do not move others to another page,
-and hidden entities do not affect the cursor.
+list's name and parameters. Entities added or removed between two requests therefore do not move
+other entities to another page, and hidden entities do not affect the cursor.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from gateway.types import Caller
 from gateway.types.caller import ACTOR
 
 MAX_FAULTS = 20
-"""Maximum number of faults in one response."""
+"""Maximum number of faults in one error response."""
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI descriptions of problem responses, keyed by HTTP status."""
+    """Return OpenAPI descriptions of problem responses, keyed by their HTTP status."""
     return {
         status: {"model": ProblemDetails, "description": "A problem (RFC 9457)."}
         for status in statuses
@@ -44,22 +44,23 @@ BODY_PROBLEMS = problems(400, 413, 415)
 
 
 class ApiRoute(APIRoute):
-    """A route that checks the caller's scope, limits the time and answers errors with problems.
+    """A route that checks scopes, limits the time, and answers errors with problem documents.
 
     The route catches all errors itself. Starlette would raise an error again after its own error
-    response. The server would then log the error, and its message may contain a secret.
+    response. The HTTP server would then log the error, and its message may contain a secret.
     """
 
     right = ""
-    """Required scope, as in `gateway.serve.auth`."""
+    """Scope that callers of the route need, one of the rights in `gateway.serve.auth`. Empty
+    requires none."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the function that answers requests. FastAPI calls this once for each route."""
         handler = super().get_route_handler()
 
         async def work(request: ApiRequest) -> Response:
-            # Checked here because FastAPI reads the body first. A body is not read without the
-            # scope.
+            # The scope is checked here, because FastAPI reads the body before it checks
+            # dependencies. Without the scope, the body is not read.
             check_right(request.scope[CALLER], self.right, request.scope[CHALLENGE])
             ACTOR.set(request.scope[CALLER])
             async with asyncio.timeout(request.app.state.time_limit_s):
@@ -96,7 +97,10 @@ class AuditorRoute(ApiRoute):
 
 
 def _invalid(error: RequestValidationError) -> RefusedError:
-    """Convert *error* to a 422 response. The input is omitted, because it may contain a secret."""
+    """Convert a validation error to a 422 response.
+
+    It omits the input, which may contain a secret.
+    """
     faults = []
     for fault in error.errors()[:MAX_FAULTS]:
         place, *path = fault["loc"]
@@ -125,7 +129,7 @@ CurrentCaller = Annotated[Caller, Depends(_caller_of)]
 
 
 SortKey: TypeAlias = tuple[float, str]
-"""Sort key of a list entry: a number, then the id."""
+"""Sort key of an entity in a list: a number (0, or the negative score), then the id."""
 
 
 class Pager:
@@ -146,14 +150,14 @@ class Pager:
         self.start: SortKey = (
             self._decode(request.cursor) if request.cursor else (-float("inf"), "")
         )
-        """Sort key after which the page starts."""
+        """Sort key of the last entity before the page."""
 
     def metadata(self, count: int, last: SortKey | None) -> PageMetadata:
-        """Return the metadata of a page.
+        """Return the metadata of a page, with the cursor of the next page.
 
         Args:
             count: Number of entities on the page.
-            last: Sort key of the last entity. None on the last page.
+            last: Sort key of the last entity on the page. None if no page follows.
         """
         text = f"{self._list_digest}\n{last[0]!r}\n{last[1]}" if last else ""
         cursor = base64.urlsafe_b64encode(text.encode("utf-8", "surrogatepass")).decode()
@@ -179,7 +183,7 @@ class PageMetadata(models.Response):
     count: int
     """Number of entities on this page."""
     next_cursor: Annotated[str | None, Field(serialization_alias="nextCursor")]
-    """The `cursor` of the next page. Null on the last page."""
+    """Send this as `cursor` to read the next page. Null on the last page."""
 
 
 class EntityPage(models.Response):
@@ -192,6 +196,9 @@ class EntityPage(models.Response):
 
 
 class EntityList(EntityPage):
-    """A page of entities, optionally only those with the text: by id, but skills by score."""
+    """A page of entities that contain the requested text.
+
+    They are ordered by id, but skills by score.
+    """
 
     search_mode: models.SearchMode

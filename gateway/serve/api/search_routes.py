@@ -1,4 +1,7 @@
-"""HTTP routes of search: one ranking, returned as a list and in the groups of MCP registries."""
+"""HTTP routes of search.
+
+A search returns one ranking, as a list and in the groups of MCP registries.
+"""
 
 from __future__ import annotations
 
@@ -41,22 +44,22 @@ _GROUPS: Mapping[str, tuple[str, type[models.Row | models.ToolRow]]] = {
     "skill": ("skills", models.SkillRow),
     "virtual_server": ("virtual_servers", models.VirtualServerRow),
 }
-"""Response group and row class, keyed by kind."""
+"""Name of the response group and class of its rows, keyed by kind of entity."""
 _CUSTOM = ("custom", models.CustomRow)
-"""Response group and row class of all other kinds."""
+"""Name of the response group and class of its rows, for all other kinds of entities."""
 _Fields = dict[str, Any]
-"""Fields of a row, for all row classes. Each class uses only the fields that it declares."""
+"""Fields of one search result, keyed by name. A row class uses only the fields that it declares."""
 
 
 def default_ranking(fusion: str, gateway: Gateway) -> models.Ranking:
-    """Return the ranking of searches that do not specify one.
+    """Return the ranking policy of searches that do not specify one.
 
     Args:
-        fusion: ``rrf`` or ``legacy``. Without vectors to fuse, ``rrf`` ranks by words only.
+        fusion: ``rrf`` or ``legacy``. If the gateway has no vectors, ``rrf`` ranks by words only.
         gateway: The searched gateway.
 
     Raises:
-        ConfigError: If *fusion* is unknown, or is ``legacy`` while its plugin is not loaded.
+        ConfigError: If *fusion* is unknown, or its ranking plugin is not loaded.
     """
     if fusion not in _FUSIONS:
         raise ConfigError(f"SEARCH_FUSION_METHOD must be rrf or legacy, got {fusion!r}")
@@ -69,36 +72,39 @@ def default_ranking(fusion: str, gateway: Gateway) -> models.Ranking:
 
 
 class Receipt(models.Response):
-    """A record of the search without its query and results, to keep as evidence."""
+    """A record of the search, to keep as evidence.
+
+    Query and results are included only as hashes.
+    """
 
     id: str
     time: str
-    """UTC time (RFC 3339)."""
+    """Time of the search in UTC (RFC 3339)."""
     duration_ms: float
     stop_reason: Literal["results_returned", "no_match"]
     eligible: int
-    """Number of entities that passed the filters."""
+    """Number of entities that passed the filters of the search."""
     candidates: int
     """Number of entities that were ranked."""
     returned: int
     returned_by_kind: Mapping[str, int]
     index: int
-    """Version of the index that answered the search."""
+    """Version of the index that was searched."""
     request_hash: str
-    """Keyed hash of the request. Equal requests to the same server process have equal hashes."""
+    """Keyed hash of the request. One server process returns equal hashes for equal requests."""
     result_hash: str
-    """SHA-256 of the result ids in their order."""
+    """SHA-256 of the result ids, in their order."""
 
 
 class SearchResponse(models.Response):
-    """Results of a search. `results` is the ranking. The groups contain the same entities."""
+    """Results of a search: the ranking in `results`, and the same entities in groups by kind."""
 
     query: str
     search_mode: models.SearchMode
-    """Kind of ranking that was used."""
+    """Kind of search that was used, such as `hybrid` or `lexical-only`."""
     ranking: str
     confidence: models.Share
-    """Confidence of the best result. 0 without results."""
+    """Confidence of the best result, 0 to 1. It is 0 without results."""
     results: Sequence[models.RankedResult]
     servers: Sequence[models.ServerRow] = ()
     tools: Sequence[models.ToolRow] = ()
@@ -121,9 +127,9 @@ class TagCounts(models.Response):
     """Tags of the entities that you may find."""
 
     tags: Sequence[str]
-    """Tags in lower case, sorted."""
+    """All tags in lower case, sorted."""
     counts: Mapping[str, int]
-    """Number of entities, keyed by tag."""
+    """Number of entities that have a tag, keyed by tag."""
 
 
 @router.post("/api/search/semantic", responses=BODY_PROBLEMS)
@@ -133,7 +139,7 @@ async def search(
     """Search the catalog by meaning and words.
 
     Raises:
-        RefusedError: 400 without query and tags, 404 for an unknown kind.
+        RefusedError: 400 if both query and tags are missing, 404 for an unknown kind.
     """
     started = time.perf_counter()
     if not body.query.strip() and not body.tags:
@@ -151,7 +157,7 @@ async def search(
         caller=caller,
         explain=body.explain,
     )
-    # The catalog may have changed during the search. Rows show its current state.
+    # The catalog may have changed during the search, so the rows show its current state.
     snapshot = await gateway.snapshot()
     hits = _hits(snapshot, filters, body, result)
     groups: dict[str, Any] = _groups(snapshot, filters, body, hits)
@@ -205,7 +211,7 @@ def _receipt(result: SearchResult, hits: Sequence[_Fields]) -> dict[str, Any]:
 def _hits(
     snapshot: Snapshot, filters: Filters, request: models.SemanticSearch, result: SearchResult
 ) -> list[_Fields]:
-    """Return the row fields of the matches in *result* that pass *filters* in *snapshot*."""
+    """Return the row fields of each match in *result* that still passes *filters* in *snapshot*."""
     matches = result.matches[: request.max_results]
     entities = visible(snapshot, [match.id for match in matches], filters)
     scored = zip(
@@ -223,7 +229,7 @@ def _hits(
 def _groups(
     snapshot: Snapshot, filters: Filters, request: models.SemanticSearch, hits: Sequence[_Fields]
 ) -> dict[str, list[models.Row | models.ToolRow]]:
-    """Return the rows of *hits*, keyed by group. Each group has the order of the ranking.
+    """Return the response rows of *hits*, keyed by group and ordered by rank within a group.
 
     Tools of matched servers are added if they contain words of the query.
     """
@@ -255,8 +261,8 @@ def _groups(
 
 
 def _visible_tools(snapshot: Snapshot, filters: Filters, server: _Fields) -> list[Entity]:
-    """Return the tools of *server* that the caller may see."""
-    # Requested tags apply to the server, not to its tools.
+    """Return the tools of *server* that the caller of the search may see."""
+    # The requested kinds and tags apply to the server, not to its tools.
     mask = snapshot.mask(replace(filters, kinds=frozenset({"tool"}), tags=frozenset()))
     positions = snapshot.eligibility.of_parent(server["id"])
     return [snapshot.entities[position] for position in positions if mask[position]]
@@ -277,7 +283,14 @@ def _fields(
     *,
     metadata_fields: Sequence[str] | None = None,
 ) -> _Fields:
-    """Return the row fields of *entity*. Without *match*, it is a tool added for its server."""
+    """Return the fields of *entity* for all row classes.
+
+    Args:
+        entity: A result of the search, or a tool that was added for its server.
+        display: Score for display, 0 to 1.
+        match: The match of the entity. None for a tool that was added for its server.
+        metadata_fields: Dot paths of the metadata to return. None returns all metadata.
+    """
     name, metadata = entity.name, entity.metadata
     shows_card = metadata_fields is None and _is_card(metadata)
     card = {"name": name, "description": entity.description, **metadata}
@@ -329,7 +342,7 @@ def _scores(match: Match | None) -> _Fields:
 
 
 def entity_path(entity: Entity) -> str:
-    """Return the path of *entity* in MCP registries."""
+    """Return the path under which MCP registries list *entity*."""
     path = entity.metadata.get("path")
     if isinstance(path, str) and path.startswith("/"):
         return path

@@ -1,4 +1,4 @@
-"""Filters that select the entities a caller may find, and the vocabulary of MCP registries."""
+"""Filters for the entities that a caller may find, and the names used by MCP registries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gateway.types import Caller, Entity, Filters, RankingMode, Status
 from gateway.types.entities import DEFAULT_STATUSES
 
 REGISTRY_KINDS: Mapping[str, str] = {name: kind for kind, name in REGISTRY_NAMES.items()}
-"""Kinds of the gateway, keyed by their different name in MCP registries."""
+"""Kinds of the gateway, keyed by their name in MCP registries, for kinds whose names differ."""
 SEARCH_MODES: Mapping[RankingMode, SearchMode] = {
     "hybrid": "hybrid",
     "vector": "vector",
@@ -26,15 +26,15 @@ SEARCH_MODES: Mapping[RankingMode, SearchMode] = {
     "browse": "browse",
     "empty": "empty",
 }
-"""Search modes of MCP registries, keyed by the gateway's ranking mode."""
+"""Names of search modes in MCP registries, keyed by the gateway's ranking mode."""
 EVERYTHING = Visibility(include_draft=True, include_deprecated=True, include_disabled=True)
 _ACTIVE = Visibility()
 _ON_REQUEST = frozenset({"prompt", "resource"})
-"""Kinds that are searched only if a request names them."""
+"""Kinds of entities that a search returns only if the request names them."""
 
 
 def _kinds(snapshot: Snapshot) -> frozenset[str]:
-    """Return the built-in kinds and the kinds of all entities."""
+    """Return the built-in kinds and the kinds of all entities in *snapshot*."""
     traits = snapshot.eligibility.by_trait
     return frozenset({*KINDS, *(str(value) for trait, value in traits if trait == "kind")})
 
@@ -46,7 +46,15 @@ def request_filters(
     tags: Iterable[str] = (),
     visibility: Visibility = _ACTIVE,
 ) -> Filters:
-    """Return filters that select the entities *caller* may find. *kinds* None selects all kinds."""
+    """Return filters that select the entities that *caller* may find.
+
+    Args:
+        caller: The caller of the request.
+        snapshot: State of the catalog, whose kinds are known.
+        kinds: Kinds to select. None selects all kinds.
+        tags: Tags that an entity must have, all of them.
+        visibility: Options that include draft, deprecated and disabled entities.
+    """
     statuses: dict[Status, bool] = {
         **dict.fromkeys(DEFAULT_STATUSES, True),
         "draft": visibility.include_draft,
@@ -68,7 +76,9 @@ def resolve_kinds(
     names: Sequence[str] | None,
     visibility: Visibility = _ACTIVE,
 ) -> frozenset[str]:
-    """Return the kinds that a request names. *names* None selects all but prompts and resources.
+    """Return the gateway's kinds for the kind names in a request.
+
+    Without names (None), return all kinds except prompts and resources.
 
     Raises:
         RefusedError: 404 for an unknown kind.
@@ -87,7 +97,7 @@ def resolve_kinds(
 
 
 def visible(snapshot: Snapshot, ids: Iterable[str], filters: Filters) -> dict[str, Entity]:
-    """Return the entities among *ids* that pass *filters*, keyed by id.
+    """Return the entities among *ids* that pass *filters* in *snapshot*, keyed by id.
 
     The search used an older snapshot. Entities removed or hidden since then are omitted.
     """
@@ -96,7 +106,10 @@ def visible(snapshot: Snapshot, ids: Iterable[str], filters: Filters) -> dict[st
 
 
 def sizes_of(snapshot: Snapshot, caller: Caller) -> dict[str, Any]:
-    """Return the sizes of the index parts that *caller* may see, regardless of status."""
+    """Return the sizes of the index parts. Only entities that *caller* may see are counted.
+
+    Draft, deprecated and disabled entities are counted too.
+    """
     mask = snapshot.mask(request_filters(caller, snapshot, visibility=EVERYTHING))
     vectors, graph = snapshot.vectors, snapshot.graph
     if graph and not passes_all(mask):

@@ -28,9 +28,9 @@ from gateway.types import Caller
 
 SESSION_S = 12 * 3600
 MAX_SESSIONS = 200
-"""Maximum number of sessions of one party. Another session ends the oldest of the same party."""
+"""Maximum number of sessions of one user or token. Another session ends its oldest one."""
 MAX_PARTIES = 10_000
-"""Maximum number of parties. Another party ends all sessions of the oldest one."""
+"""Maximum number of users and tokens with sessions. Another one ends all sessions of the oldest."""
 _SAFE = ("GET", "HEAD")
 FORM_FIELD = "csrf"
 """Name of the hidden form field that contains the CSRF token."""
@@ -55,13 +55,13 @@ class ConsoleSession:
         return self.bearer.caller
 
     def __post_init__(self) -> None:
-        """Set the key: the party, used for lookup, and a random secret."""
+        """Set the cookie value: the digest `party`, which finds the sessions, and a secret."""
         digest = hashlib.sha256(f"{self.bearer.issuer} {self.bearer.name}".encode())
         self.key = f"{digest.hexdigest()}.{secrets.token_urlsafe(32)}"
 
     @property
     def party(self) -> str:
-        """Digest that all sessions of the same user or token share."""
+        """Digest of the user or token that signed in. All of its sessions share this digest."""
         return _party_of(self.key)
 
     def take_notes(self) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ class Sessions:
         return self.admit(bearer, change)
 
     def admit(self, bearer: BearerToken, change: int) -> ConsoleSession:
-        """Return a session for *bearer*. *change* is `Authenticator.changes` before its check."""
+        """Return a new session. *change* is `Authenticator.changes` before *bearer* was checked."""
         session = ConsoleSession(bearer=bearer, change=change)
         sessions = self._sessions_by_party.peek(session.party)
         if sessions is None:
@@ -111,7 +111,7 @@ class Sessions:
     async def find(self, request: Request) -> ConsoleSession | None:
         """Return the session of *request*, or None if there is no valid one.
 
-        Programs may read pages with a bearer token instead of a session.
+        Programs may read pages with a bearer token instead. Each such request is a session.
 
         Raises:
             RefusedError: If `Authenticator.authenticate` rejects the bearer token.
@@ -122,7 +122,7 @@ class Sessions:
         return self.find_browser_session(request)
 
     def find_browser_session(self, request: Request) -> ConsoleSession | None:
-        """Return the session of the cookie in *request*, or None."""
+        """Return the session of the cookie in *request*, or None if it is unknown or has ended."""
         return self.find_by_cookie(request.cookies.get(self._cookie_name(request), ""))
 
     def find_by_cookie(self, value: str) -> ConsoleSession | None:
@@ -166,10 +166,10 @@ def _party_of(key: str) -> str:
 
 
 def check_form(session: ConsoleSession, sent: str) -> None:
-    """Check that a submitted form belongs to *session*.
+    """Check that *sent*, the CSRF token of a submitted form, is the one of *session*.
 
     Raises:
-        RefusedError: 403 if it belongs to another session.
+        RefusedError: 403 if it is not.
     """
     if not secrets.compare_digest(session.csrf.encode(), sent.encode("utf-8", "replace")):
         raise RefusedError(

@@ -1,4 +1,4 @@
-"""Activity page: recent spans as traces, and their totals."""
+"""Activity page: recent spans as traces, and totals over these spans."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from gateway.serve.guard import CONSOLE
 from gateway.types import Caller
 
 Tree: TypeAlias = tuple[tuple[int, SpanRecord], ...]
-"""A root span and its descendants with their depths. Parents come before their children."""
+"""One trace: the root span and its descendants, each with its depth. Parents come first."""
 KINDS: tuple[str, ...] = get_args(Kind)
-"""Span kinds in order of priority. The first span of the first kind represents its trace."""
+"""Span kinds, most important first. The most important span of a trace represents it."""
 _WORK: tuple[Kind, ...] = ("call", "search", "model", "build")
-"""Kinds whose failures are counted. Spans around them fail for the same reason."""
+"""Span kinds whose failures are counted. A failure of one of these spans also fails its parents."""
 _TOKENS = {
     "input": "gen_ai.usage.input_tokens",
     "cached": "gen_ai.usage.cache_read.input_tokens",
@@ -43,18 +43,18 @@ _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceFilter:
-    """Selects traces that have a matching span. Empty strings and 0 match everything."""
+    """Selects traces that have a matching span. Empty strings and 0 match every span."""
 
     kind: str = ""
     outcome: str = ""
-    """``failed``, or ``ok`` for traces whose matching spans did not fail."""
+    """``failed`` for traces with a failed matching span, ``ok`` for traces without one."""
     text: str = ""
     """Text in the name, target, server or error of a span, compared without case."""
     minutes: int = 0
     """Maximum age of a span, in minutes since its start."""
 
     def admits(self, span: SpanRecord, now: float) -> bool:
-        """Return whether *span* matches, ignoring the outcome."""
+        """Return whether *span* matches all fields except `outcome` at *now* (Unix seconds)."""
         words = f"{span.name} {span.target} {span.server} {span.error}".casefold()
         return (
             self.kind in {"", span.kind}
@@ -75,42 +75,43 @@ class TraceSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Totals of the selected spans."""
+    """Counts and sums over the selected spans."""
 
     spans: int
     age_s: float
-    """Seconds since the first span started. 0.0 without spans."""
+    """Seconds since the oldest span started. 0.0 without spans."""
     searches: int
     cached_share: float | None
     """Share of searches answered from the cache, 0 to 1. None without searches."""
     calls: int
     turns: int
     saved_tokens: int
-    """Tokens saved in conversations, compared with sending every schema in every turn."""
+    """Estimated tokens saved in conversations, compared with sending all schemas in each turn."""
     models: Mapping[str, Mapping[str, int]]
-    """``requests`` and tokens as the service reports them, keyed by operation and model. ``input``
-    includes ``cached``, and ``output`` includes ``reasoning``."""
+    """Number of requests and tokens, keyed by the model span's name (operation and model) and by
+    ``requests``, ``input``, ``cached`` (in ``input``), ``output`` or ``reasoning`` (in ``output``).
+    """
     failures: Mapping[str, Mapping[str, int]]
-    """Number of failures, keyed by server (or kind, without a server) and error."""
+    """Number of failed spans, keyed by server (or span kind, without a server) and error type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivityData:
-    """The newest traces, and the totals of all spans in the chosen time."""
+    """The newest traces, and the totals of all spans in the chosen period."""
 
     is_recorded: bool
     filter: TraceFilter
     totals: Totals
     definition_tokens: int
-    """Estimated tokens of the meta-tools' definitions in one turn."""
+    """Estimated tokens of the meta-tools' definitions, which every turn sends."""
     catalog_tokens: int
-    """Estimated tokens of all schemas that the caller may see."""
+    """Estimated tokens of the schemas of all tools that the caller may see."""
     matching: int
-    """Number of traces that match the filter. `traces` contains the newest."""
+    """Number of traces that match the filter. `traces` contains the newest of them."""
     traces: tuple[TraceSummary, ...]
     kinds: tuple[str, ...] = KINDS
     export: str
-    """Address that exports all spans of the matching traces."""
+    """Address of a download of all spans of the matching traces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,20 +121,20 @@ class TimelineSpan:
     level: int
     offset: float
     width: float
-    """Per cent of the trace's duration, like `offset`: 0 to 100."""
+    """Width of the bar in per cent of the trace's duration, 0 to 100. `offset` is its start."""
     span: SpanRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceData:
-    """The recorded spans of one trace."""
+    """The recorded spans of one trace, with their positions on the time axis."""
 
     ms: float
     spans: tuple[TimelineSpan, ...]
 
 
 def trees(spans: Sequence[SpanRecord]) -> list[Tree]:
-    """Group *spans* into trees, newest root first. A missing parent makes its child a root."""
+    """Group *spans* into trees, newest root first. Spans without a recorded parent are roots."""
     ids = {(span.trace, span.id) for span in spans}
     below = defaultdict[tuple[str, str], list[SpanRecord]](list)
     for span in sorted(spans, key=lambda span: span.start):
@@ -153,7 +154,7 @@ def trees(spans: Sequence[SpanRecord]) -> list[Tree]:
 def select(
     traces: Sequence[Tree], trace_filter: TraceFilter, now: float
 ) -> Iterator[tuple[TraceSummary, Tree]]:
-    """Yield the traces that match the filter at *now* (Unix seconds), with summaries."""
+    """Yield each trace that matches the filter, with its summary. *now* is Unix time in seconds."""
     for tree in traces:
         spans = [span for _, span in tree if trace_filter.admits(span, now)]
         failed = [span for span in spans if span.error]
@@ -167,7 +168,7 @@ def select(
 
 
 def totals(spans: Sequence[SpanRecord], now: float) -> Totals:
-    """Return the totals of *spans* at *now*, Unix time in seconds."""
+    """Return the totals of *spans*. *now* is Unix time in seconds."""
     kinds = Counter(span.kind for span in spans)
     failures = defaultdict[str, Counter[str]](Counter)
     models = defaultdict[str, list[SpanRecord]](list)
@@ -202,7 +203,7 @@ def _sum(spans: Sequence[SpanRecord], name: str) -> int:
 
 
 def timeline(spans: Sequence[SpanRecord]) -> TraceData:
-    """Return the timeline of the *spans* of one trace. At least one span is required."""
+    """Return the timeline of *spans*, which are at least one span, all of the same trace."""
     start = min(span.start for span in spans)
     ms = max(1000 * (span.start - start) + span.ms for span in spans) or 1.0
     timeline_spans = [
@@ -219,7 +220,7 @@ def timeline(spans: Sequence[SpanRecord]) -> TraceData:
 
 
 class ActivityPage:
-    """Page of recent searches and calls, updated live."""
+    """Page of recent searches and calls, which a browser updates live."""
 
     place: ClassVar = Place(title="Activity", path="/activity", right=METRICS)
 
@@ -231,7 +232,7 @@ class ActivityPage:
 
     @page("GET", "/activity", right=METRICS)
     async def show(self, visit: Visit) -> PageView:
-        """Show the traces that match the filter."""
+        """Show the traces that match the filter in the address."""
         trace_filter, now, spans = _read_filter(visit.query), time.time(), self._ring.spans
         summaries = [summary for summary, _ in select(trees(spans), trace_filter, now)]
         recent = TraceFilter(minutes=trace_filter.minutes)
@@ -253,7 +254,7 @@ class ActivityPage:
         tools = await self._tool_lists.searchable(caller)
         names = meta_names(self._gateway.options.discovery, (), avoid=tools.by_name)
         meta_tokens = sum(map(json_tokens, meta_tools(names, tools.digest)))
-        # Counting takes seconds for a catalog of 100,000 tools.
+        # Counting the tokens takes seconds for a catalog of 100,000 tools.
         return meta_tokens, await asyncio.to_thread(lambda: tools.tokens)
 
     @page("GET", "/activity/export", right=METRICS)
@@ -266,7 +267,7 @@ class ActivityPage:
 
     @page("GET", "/activity/events", right=METRICS)
     async def events(self, visit: Visit) -> Response:
-        """Stream spans as they end, like `SpanRing.stream`."""
+        """Stream spans to the browser as they end, like `SpanRing.stream`."""
         if not self._ring.has_room(visit.caller):
             detail = f"a caller may have at most {MAX_STREAMS} streams; close another window"
             raise RefusedError(429, "too_many_streams", detail)

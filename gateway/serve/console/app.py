@@ -49,7 +49,7 @@ from gateway.types.caller import ACTOR
 
 MAX_FORM_BYTES = 1024 * 1024
 MAX_SIGN_IN_BYTES = 8 * 1024
-"""Maximum size of the sign-in form, in bytes. Clients can send it without a session."""
+"""Maximum size of the sign-in form, in bytes. Anyone can send this form, without a session."""
 MAX_FORM_FIELDS = 2000
 TIME_LIMIT_S = 60.0
 _CYTOSCAPE_STYLE = "'sha256-pgvDUBa4IjFA2yuSJ2cqcyxmNYJMborsd0ORcRv9vw8='"
@@ -77,7 +77,7 @@ _PAGES: Mapping[str, tuple[str, ...]] = {
     "graph.GraphPage": ("graph_tools",),
     "activity.ActivityPage": (),
 }
-"""Pages in the order of the navigation, with the plugins that each needs."""
+"""Page classes in the order of the navigation, each with the plugins that it needs."""
 
 
 def _load_pages() -> Iterator[Any]:
@@ -88,7 +88,7 @@ def _load_pages() -> Iterator[Any]:
 
 
 PAGES = tuple(_load_pages())
-"""Pages whose plugins are installed. The console opens with the first."""
+"""Page classes whose plugins are installed. The console opens with the first page."""
 PLACES = tuple(page.place for page in PAGES)
 
 
@@ -114,10 +114,10 @@ class SignInData:
 def console_routes(
     gateway: Gateway, options: ConsoleOptions, sessions: Sessions
 ) -> list[BaseRoute]:
-    """Return the routes below `CONSOLE`, for an application that already has the guard.
+    """Return the routes below `CONSOLE`, for an application behind the guard.
 
     Args:
-        gateway: The gateway to show. The caller of this function closes it.
+        gateway: The gateway to show. The code that calls this function closes the gateway.
         options: Files that the console reads and writes.
         sessions: Sessions of browsers that signed in.
     """
@@ -153,8 +153,9 @@ class _Console:
     async def open(self, request: Request) -> Response:
         """Redirect to the first page. If the address contains the launch token, sign in first.
 
-        Only the launch token is accepted here. Addresses are logged, and a link with another token
-        could sign a browser in as another caller.
+        Other tokens are ignored here. Addresses are logged, and an attacker's link with another
+        token
+        could sign a browser in as the attacker.
         """
         request.scope[ROUTE] = CONSOLE
         token = request.query_params.get("token", "")
@@ -188,7 +189,7 @@ class _Console:
         return response
 
     async def sign_out(self, request: Request) -> Response:
-        """End the session."""
+        """End the session of the browser."""
         request.scope[ROUTE] = f"{CONSOLE}/sign-out"
         session = await self._sessions.find(request)
         if session is not None:
@@ -207,7 +208,7 @@ class _Console:
         return self._show_error(request, None, RefusedError(404, "unknown_page", detail))
 
     async def answer(self, routes: Mapping[str, PageRoute], request: Request) -> Response:
-        """Answer a request with the route of its method."""
+        """Answer a request with the route for its HTTP method. *routes* is keyed by method."""
         route = routes["GET" if request.method == "HEAD" else request.method]
         request.scope[ROUTE] = route.path
         try:

@@ -1,4 +1,4 @@
-"""Ask page: search with explanations, compare two settings, and call a tool that was found."""
+"""Ask page: explain searches, compare them with other settings, and call a tool that was found."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gateway.serve.guard import CONSOLE
 from gateway.types import Entity, SearchResult
 
 CALL_TIMEOUT_S = 50.0
-"""Timeout of a call, in seconds. Shorter than a page's, so the page can report a late call."""
+"""Timeout of a call, in seconds. It ends before the page's timeout, so the page can report it."""
 MAX_OFFERED = 200
 ALL_KINDS = "all"
 _HOST = types.Caller(scopes=frozenset({types.ALL_SCOPES}))
@@ -36,11 +36,10 @@ _HOST = types.Caller(scopes=frozenset({types.ALL_SCOPES}))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Settings of a search. Empty fields have their defaults."""
+    """Settings of a search. Empty fields select the defaults."""
 
     ranking: str = ""
-    """A `RankingPolicy`. The default is the gateway's strategy for tools, and *hybrid* for other
-    kinds."""
+    """A `RankingPolicy`. Empty: the gateway's strategy for tools, *hybrid* for other kinds."""
     limit: int | None = None
     context: str = ""
     user: str = ""
@@ -49,7 +48,7 @@ class Settings:
 
     @property
     def caller(self) -> types.Caller | None:
-        """Other caller to search as. None if no user, tenant or scopes are given."""
+        """The other caller to search as. None if user, tenant and scopes are all empty."""
         if not (self.user or self.tenant or self.scopes):
             return None
         scopes = frozenset(self.scopes.split())
@@ -58,7 +57,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRow:
-    """A match or a supplement, with the reasons why it was found."""
+    """An entity that was found (a match) or added to the matches, with the reasons."""
 
     kind: str
     """``match``, ``prerequisite``, ``related`` or ``next_step``."""
@@ -66,7 +65,7 @@ class FoundRow:
     ranks: types.EvidenceRanks | None
     why: tuple[str, ...]
     callable: bool
-    """True if the visitor may call the entity, given the scope `catalog:call`."""
+    """True if the visitor may call the entity. The scope `catalog:call` is also required."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +87,7 @@ class SearchAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskData:
-    """One query and its results. Other settings add a second set of results."""
+    """One query and its results. Other settings add a second set of results to compare."""
 
     query: str
     kind: str
@@ -102,18 +101,18 @@ class AskData:
     answers: tuple[SearchAnswer, ...] = ()
     can_save: bool
     address: str
-    """Query string of this page, to return to it."""
+    """Query string of this page, for links that return to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallData:
-    """A tool, the form of its arguments, and the outcome of its call."""
+    """A tool, the form for its arguments, and the outcome of its call."""
 
     id: str
     description: str
     fields: tuple[FormField, ...]
     confirm: str
-    """Reason why the call must be confirmed. Empty if it needs no confirmation."""
+    """Reason why the visitor must confirm the call. Empty if no confirmation is needed."""
     faults: tuple[str, ...] = ()
     error: str = ""
     result: types.InvokeResult | None = None
@@ -131,7 +130,7 @@ class AskPage:
 
     @page("GET", "/ask")
     async def show(self, visit: Visit) -> PageView:
-        """Search for ``q``, and a second time if other settings are given."""
+        """Search for ``q`` of the address, and again if the address contains other settings."""
         snapshot, fields = await self._gateway.snapshot(), visit.query
         eligibility, visible = snapshot.eligibility, snapshot.open_to(visit.caller.filters())
         data = AskData(
@@ -169,7 +168,7 @@ class AskPage:
             filters=_filters(data),
             ranking=ranking,
             caller=other or visitor,
-            # Administrators who search as another caller may see what that caller cannot.
+            # Only administrators search as another caller. They may see what it cannot.
             explain=_HOST if other else True,
             task=None,
         )
@@ -196,7 +195,7 @@ class AskPage:
 
     @page("POST", "/ask/save", right=ADMIN)
     async def save(self, visit: Visit) -> Redirect:
-        """Save the query as a test request, with the selected tool as the expected one."""
+        """Save the query as a test request that expects the selected tool."""
         from gateway.plugins.quality.requests import EvalRequest, save_request  # noqa: PLC0415  (it may not be installed)
 
         path, text = self._options.requests, visit.form.get("q", "")
@@ -218,7 +217,7 @@ class AskPage:
 
     @page("POST", "/call/{id:path}", right=CALL)
     async def call(self, visit: Visit) -> PageView:
-        """Call a tool with the submitted arguments and show its result."""
+        """Call a tool with the submitted arguments and show the result."""
         tool = await self._tool(visit, visit.path["id"])
         arguments, fields = read_form(form_fields(tool.definition.input_schema), visit.form)
         data = replace(await self._call_data(visit, tool), fields=fields)

@@ -23,18 +23,18 @@ _NOTE_CHARS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionData:
-    """The open issues."""
+    """The open issues that the page shows."""
 
     at: float
-    """Unix time in seconds."""
+    """Time at which the issues were collected, as Unix time in seconds."""
     total: int
     counts: Mapping[str, int]
-    """Number of issues, keyed by kind, most urgent kind first."""
+    """Number of issues, keyed by kind of issue, most urgent kind first."""
     kind: str
     issues: tuple[Issue, ...]
     more: int
     has_commands: bool
-    """True if there is a configuration file, which the commands of issues need."""
+    """True if the gateway has a configuration file, which the issues' commands need."""
 
 
 class AttentionPage:
@@ -57,7 +57,7 @@ class AttentionPage:
 
     @page("GET", "/attention", right=ADMIN)
     async def show(self, visit: Visit) -> PageView:
-        """Show all issues, or those of one ``kind``."""
+        """Show all issues, or only those of the ``kind`` in the address."""
         issues = await self._gateway.issues(reports=self._options.reports)
         counts, kind = Counter(issue.kind for issue in issues), visit.query.get("kind", "")
         chosen = [issue for issue in issues if kind in {"", issue.kind}]
@@ -74,7 +74,7 @@ class AttentionPage:
 
     @page("POST", "/attention/{action}", right=ADMIN)
     async def act(self, visit: Visit) -> Redirect:
-        """Run one action. The page shows the reason if it fails.
+        """Run the action of an issue. If it fails, the next page shows the reason.
 
         Raises:
             RefusedError: 404 for an unknown action, 403 if the caller may not change entities.

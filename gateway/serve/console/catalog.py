@@ -1,8 +1,8 @@
 """Catalog page: a filtered list of entities, and a page for each entity.
 
 The address of the list contains the search text, the selected facet values and the chosen ids, so
-a choice survives another search. Changes and exports apply to the chosen ids, or to all entities
-that the text and the facets select.
+the choice of entities survives another search. Changes and exports apply to the chosen ids or, if
+the visitor says so, to all entities that the text and the facets select.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from gateway.types import Access, Entity, Filters, Status
 
 ROWS = 50
 MAX_CHOSEN = 500
-"""Maximum number of ids in an address."""
+"""Maximum number of chosen ids in an address."""
 MAX_TOOLS = 200
 MAX_FAILURES = 5
 """Maximum number of failed changes that a message names."""
@@ -73,19 +73,19 @@ class CatalogRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogData:
-    """A page of the selected entities, and the chosen ids."""
+    """One page of the list of selected entities, and the ids that the visitor has chosen."""
 
     text: str
     rows: tuple[CatalogRow, ...]
     total: int
     facets: tuple[Facet, ...]
     selected: tuple[tuple[str, str], ...]
-    """Selected facet values, as (facet, value)."""
+    """Selected facet values, each as (facet, value)."""
     chosen: tuple[str, ...]
     elsewhere: tuple[str, ...]
-    """Chosen ids that are not on this page."""
+    """Chosen ids that are not on this page of the list."""
     chosen_query: str
-    """End of a query string that keeps the chosen ids."""
+    """Text that links add to their query string to keep the chosen ids."""
     next: str
     has_config: bool
     """True if the gateway has a configuration file, from which servers can be exported."""
@@ -93,31 +93,31 @@ class CatalogData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityData:
-    """One entity, with its state, approval and calls."""
+    """One entity, with its state, its approved definition and its recorded calls."""
 
     entity: Entity
     server_state: str
     """Connection state of the entity's server. Empty without a connection."""
     use: Access
-    """Settings of the catalog for this entity, which this page can change."""
+    """Access settings of this entity in the catalog, which this page can change."""
     approved: str
-    """Digest of the approved definition. Empty if none is stored."""
+    """Digest of the entity's approved definition. Empty if no approval is stored."""
     changed: bool
     """True if the definition differs from the approved one."""
     calls: ToolUse | None
-    """Statistics of calls. None if calls are not recorded."""
+    """Statistics of the entity's calls. None if calls are not recorded."""
     tools: tuple[CatalogRow, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientsData:
-    """Configuration snippets for other clients of this gateway."""
+    """Configuration snippets for programs that use this gateway."""
 
     snippets: tuple[ClientSnippet, ...]
 
 
 class CatalogPage:
-    """Pages of the catalog."""
+    """Page with the list of entities, and the page of each entity."""
 
     place: ClassVar = Place(title="Catalog", path="/catalog")
 
@@ -127,7 +127,7 @@ class CatalogPage:
 
     @page("GET", "/catalog")
     async def show(self, visit: Visit) -> PageView:
-        """List the entities that the address selects."""
+        """List the entities that the text and facets in the address select."""
         query = visit.query
         entity_page = await self._gateway.catalog.list(
             await self._filters(visit), _selection(query), after=query.get("after", ""), limit=ROWS
@@ -165,7 +165,7 @@ class CatalogPage:
 
     @page("POST", "/catalog/export/virtual")
     async def export_virtual(self, visit: Visit) -> Response:
-        """Download the chosen tools as a virtual server."""
+        """Download a virtual server of the chosen tools, as JSON."""
         name = visit.form.get("name", "").strip() or "chosen"
         chosen = await self._chosen_entities(visit)
         document = export_virtual_server(name, chosen, self._gateway.original)
@@ -173,7 +173,7 @@ class CatalogPage:
 
     @page("GET", "/catalog/clients")
     async def show_clients(self, visit: Visit) -> PageView:
-        """Show configuration for other clients. Only administrators see local paths."""
+        """Show configuration snippets for clients. Only administrators see local paths in them."""
         snippets = client_snippets(
             config=self._options.config if visit.can(ADMIN) else None,
             url=f"{visit.address}{PATH}",
@@ -203,7 +203,7 @@ class CatalogPage:
 
     @page("POST", "/catalog/{id:path}", right=WRITE)
     async def change_one(self, visit: Visit) -> Redirect:
-        """Change the catalog's settings for an entity. Unchanged form fields are ignored."""
+        """Change the access settings of an entity. Form fields that were not edited are ignored."""
         entity = await self._entity(visit)
         use = await self._gateway.catalog.use_of(entity)
         changes = _changes(visit.form, entity, use)
@@ -238,7 +238,7 @@ class CatalogPage:
         return tuple(rows[:MAX_TOOLS])
 
     async def _chosen_ids(self, visit: Visit) -> Sequence[str]:
-        """Return the chosen ids, or all ids that the text and the facets select."""
+        """Return the ids to act on: the chosen ones, or all that the text and the facets select."""
         if not visit.form.get("all"):
             return _read_chosen(visit.form)
         filters = await self._filters(visit)
@@ -320,7 +320,7 @@ def _words(text: str) -> list[str]:
 
 
 def _changes(form: Texts, entity: Entity, use: Access) -> dict[str, Any]:
-    """Return the changes in a submitted form, keyed by field of `Access`."""
+    """Return the edited settings of a submitted form, keyed by field of `Access`."""
     lines = form.get("examples", "").splitlines()
     text = "\n".join(form.get("search_text", "").splitlines()).strip()
     sent: dict[str, tuple[object, object]] = {

@@ -1,4 +1,4 @@
-"""Findability page: evaluations with test requests, tool by tool, and their comparison."""
+"""Findability page: evaluations of search with test requests, per tool, and their comparison."""
 
 from __future__ import annotations
 
@@ -47,32 +47,31 @@ PATH = "/findability"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindabilityData:
-    """Content of the page."""
+    """Reports of evaluations, and the one that the page shows."""
 
     reports: tuple[StoredReport, ...]
     keeps_reports: bool
     requests_file: str
     run: RunProgress | None
-    """Progress of the last run of this process. None before the first run."""
+    """Progress of the latest evaluation in this process. None before the first one."""
     name: str
     compared: str
-    """Name of the older report to compare with. Empty without a comparison."""
+    """Name of the older report to compare the report with. Empty without a comparison."""
     query: str
     sort: str
     page: int
     pages: int = 1
     report: EvalReport | None = None
-    """The report without its catalog. Each list has at most `PER_PAGE` rows that match `query`.
-    Tools are sorted by `sort`. Only outcomes that missed a tool are listed."""
+    """The report without its catalog. Its lists have at most `PER_PAGE` rows that match `query`.
+    Tools are sorted by `sort`. Only outcomes that missed an expected tool are listed."""
     counts: Mapping[str, int]
-    """Number of rows in each complete list."""
+    """Number of rows in each complete list of the report, keyed by list."""
     tokens: Mapping[str, int]
-    """Estimated tokens of the definitions of the listed tools, keyed by id. Removed tools are
-    missing."""
+    """Estimated tokens of the listed tools' definitions, keyed by id, without removed tools."""
     calls: Mapping[str, int] | None = None
     """Number of recorded calls, keyed by tool id. None if calls are not recorded."""
     comparison: Comparison | None = None
-    """Comparison with the older report, with at most `PER_PAGE` wins and losses."""
+    """Comparison with the older report, with at most `PER_PAGE` wins and `PER_PAGE` losses."""
     same_catalog: bool = True
     """True if both reports evaluated the same tools."""
     error: str = ""
@@ -80,13 +79,13 @@ class FindabilityData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunData:
-    """Progress of the current or last run."""
+    """Progress of the latest evaluation."""
 
     run: RunProgress | None
 
 
 class FindabilityPage:
-    """Page of evaluations."""
+    """Page that runs evaluations and shows their reports."""
 
     place: ClassVar = Place(title="Findability", path=PATH, right=ADMIN)
 
@@ -104,12 +103,12 @@ class FindabilityPage:
 
     @page("GET", f"{PATH}/run", right=ADMIN)
     async def progress(self, _visit: Visit) -> PageView:
-        """Show the progress of the run."""
+        """Show the progress of the latest evaluation."""
         return PageView(template="run.html", title="Run", data=RunData(run=self._progress))
 
     @page("POST", f"{PATH}/run", right=ADMIN)
     async def start(self, visit: Visit) -> Redirect:
-        """Start a run, unless one is in progress."""
+        """Start an evaluation, unless one is in progress."""
         if self._run is not None and self._run.progress.running:
             return Redirect(to=CONSOLE + PATH, note="A run is already in progress.")
         curve = bool(visit.form.get("curve", ""))
@@ -119,14 +118,14 @@ class FindabilityPage:
 
     @page("POST", f"{PATH}/cancel", right=ADMIN)
     async def cancel(self, _visit: Visit) -> Redirect:
-        """Cancel the run in progress."""
+        """Cancel the evaluation in progress."""
         if self._run is not None:
             self._run.cancel()
         return Redirect(to=CONSOLE + PATH)
 
     @page("GET", f"{PATH}/report", right=ADMIN)
     async def download(self, visit: Visit) -> Response:
-        """Return the complete report ``run`` as an HTML file."""
+        """Return the complete report ``run`` of the address as an HTML file."""
         name, snapshot = visit.query.get("run", ""), await self._gateway.snapshot()
         text = await in_thread(lambda: to_page(self._load(name, visit.caller, snapshot)))
         file = re.sub(r"[^0-9A-Za-z.-]", "_", name.removesuffix(".json"))
@@ -159,7 +158,7 @@ class FindabilityPage:
         return await with_curve(report, self._gateway, self._options.documents, progress)
 
     def _load(self, name: str, caller: Caller, snapshot: Snapshot) -> EvalReport:
-        """Return a report. Reject a report that names tools hidden from *caller*."""
+        """Return the report *name*. Reject a report that names tools hidden from *caller*."""
         report, positions = load_report(self._folder, name), snapshot.eligibility.by_id
         tools = (snapshot.entities[positions[key]] for key in report.catalog if key in positions)
         if not all(caller.holds(tool.scopes) for tool in tools):
@@ -264,7 +263,7 @@ def _filter_report(report: EvalReport, word: str) -> EvalReport:
 def _sort_key(
     sort: str, tokens: Mapping[str, int], calls: Mapping[str, int]
 ) -> Callable[[ToolReport], float]:
-    """Return the sort key of tools. An unknown *sort* means *found*, the share of requests."""
+    """Return the key for sorting tools. An unknown *sort* means *found*, the share of requests."""
     keys: dict[str, Callable[[ToolReport], float]] = {
         "found": lambda tool: tool.found / tool.requests,
         "hit@1": lambda tool: tool.first / tool.requests,

@@ -1,7 +1,7 @@
 """HTML forms for tool arguments: fields from a JSON Schema, and arguments from submitted fields.
 
-Schemas come from third parties. Unsupported parts are entered as JSON. The form does not check
-arguments against the schema, because the call does. All functions are pure.
+Schemas come from third parties. Arguments whose schema is not supported are entered as JSON. The
+form does not check arguments against the schema, because the call does. All functions are pure.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from gateway.runtime.json_schema import as_object, as_objects, as_text, as_texts
 from gateway.types import JsonObject
 
 Control = Literal["text", "number", "integer", "choice", "lines", "json"]
-"""Kind of input. *text* may have several lines. *lines* is a list with one item per line."""
+"""Kind of form field. *text* may have several lines. *lines* is a list with one item per line."""
 MAX_FIELDS = 60
-"""Maximum number of fields. Further properties are entered as JSON."""
+"""Maximum number of form fields. Arguments beyond it are entered as JSON."""
 MAX_CHOICES = 200
 REST = "rest"
-"""Key of the last field, for further arguments as one JSON object."""
+"""Key of the last form field, for further arguments as one JSON object."""
 _MAX_STEPS = 8
-"""Maximum number of references and single branches followed to find a type."""
+"""Maximum number of references and single alternatives that are followed to find a type."""
 _TYPES: Mapping[str, Control] = {"string": "text", "number": "number", "integer": "integer"}
 _BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormField:
-    """One argument in the form."""
+    """A field of the form, for one argument."""
 
     key: str
     name: str
-    """Name of the argument. Empty for `REST`."""
+    """Name of the argument. Empty for the field `REST`."""
     control: Control
     items: Control = "text"
-    """Kind of each item, if `control` is *lines*."""
+    """Kind of each list item, if `control` is *lines*."""
     required: bool = False
     description: str = ""
     hints: tuple[str, ...] = ()
     choices: tuple[tuple[str, str], ...] = ()
-    """Allowed values, as (JSON, label)."""
+    """Allowed values, each as (JSON, label)."""
     value: str = ""
     error: str = ""
 
@@ -76,7 +76,7 @@ def _field(name: str, source: object, root: JsonObject, *, required: bool) -> Fo
 
 
 def _resolve_schema(source: object, root: JsonObject) -> JsonObject:
-    """Return the schema that declares the type, with references resolved and null removed."""
+    """Return the schema that declares the type. References are resolved and null is removed."""
     schema = dict(as_object(source))
     for _ in range(_MAX_STEPS):
         inner: object = None
@@ -97,7 +97,7 @@ def _resolve_schema(source: object, root: JsonObject) -> JsonObject:
 def _control(
     schema: JsonObject, root: JsonObject
 ) -> tuple[Control, Control, tuple[tuple[str, str], ...]]:
-    """Return the control, the control of list items, and the choices."""
+    """Return the kind of field for *schema*, the kind of its list items, and its choices."""
     kind = schema.get("type")
     if isinstance(kind, list):
         kinds = [value for value in kind if value != "null"]
@@ -124,10 +124,10 @@ def _hints(schema: JsonObject) -> tuple[str, ...]:
 
 
 def read_value(field: FormField, text: str) -> object:
-    """Parse *text* as the value of *field*.
+    """Parse *text*, the submitted value of *field*.
 
     Raises:
-        ValueError: If the text is not a valid value. The message says what is required.
+        ValueError: If the text is not a valid value. The message names what is required.
     """
     if field.control == "choice":
         if text not in dict(field.choices):
@@ -181,7 +181,7 @@ def read_form(
         form: Submitted texts, keyed by form field.
 
     Returns:
-        The arguments, and the fields with the submitted texts and their faults.
+        The arguments, and the fields, which contain the submitted texts and their faults.
     """
     arguments: dict[str, object] = {}
     additional: object = {}
@@ -213,10 +213,10 @@ def read_form(
 def with_faults(
     fields: Sequence[FormField], faults: Iterable[str]
 ) -> tuple[tuple[FormField, ...], tuple[str, ...]]:
-    """Assign *faults* to the fields that they concern.
+    """Assign each of *faults* to the field that it names.
 
     Returns:
-        The fields with their faults, and the faults that concern none of them.
+        The fields with their faults, and the faults that name no field.
     """
     names, others = {field.name for field in fields if field.name}, []
     by_name: dict[str, list[str]] = {}

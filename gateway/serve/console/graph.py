@@ -1,4 +1,4 @@
-"""Graph page: neighbours of an entity, paths, prerequisites, and decisions on edges."""
+"""Graph page: neighbours of an entity, paths, prerequisites, and decisions on proposed edges."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from gateway.serve.guard import CONSOLE
 
 HOPS = ("1", "2", "3")
 MAX_PROPOSED = 100
-"""Maximum number of proposed edges on the page. Each decision makes room for the next edge."""
+"""Maximum number of proposed edges on the page. After a decision, the next edge appears."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphData:
-    """Nodes to choose from, and edges that wait for a decision."""
+    """Graph nodes to choose from, and proposed edges that wait for a decision."""
 
     query: str
     found: tuple[GraphNode, ...]
@@ -51,33 +51,33 @@ class GraphData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeData:
-    """One node and its neighbourhood."""
+    """One node of the graph and its neighbourhood."""
 
     node: GraphNode
     hops: int
     around: Neighbourhood
     order: PrerequisiteOrder
     end: str
-    """Node at the end of the requested paths. Empty without a request."""
+    """Node to which paths were requested. Empty without a request."""
     paths: tuple[tuple[GraphEdge, ...], ...]
     fault: str
     can_decide: bool
-    """True if decisions can be written to a folder of documents."""
+    """True if the host has a folder of graph documents, to which decisions are written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionData:
-    """An edge, and the changes that a decision on it would make."""
+    """A proposed edge, and the changes that a decision on it would make."""
 
     verdict: str
-    """``accept`` or ``reject``."""
+    """The decision: ``accept`` or ``reject``."""
     subject: str
     predicate: str
     object: str
     path: str
-    """Path of the document, relative to the folder of documents."""
+    """Path of the changed document, relative to the folder of documents."""
     diff: str
-    """Difference of the document. Empty if the document already contains the decision."""
+    """Change that the decision makes to the document. Empty if it contains the decision."""
     revision: str
 
 
@@ -92,7 +92,7 @@ class GraphPage:
 
     @page("GET", "/graph")
     async def choose(self, visit: Visit) -> PageView:
-        """Find nodes by ``q``, and list the proposed edges."""
+        """Find nodes that match ``q`` of the address, and list the proposed edges."""
         view, query = await self._view(visit), visit.query.get("q", "")
 
         def data() -> GraphData:
@@ -109,7 +109,7 @@ class GraphPage:
 
     @page("GET", "/graph/-/decide", right=WRITE)
     async def look(self, visit: Visit) -> PageView:
-        """Show the changes that a decision would make."""
+        """Show the changes that a decision on an edge would make."""
         edit = await self._edit(visit, visit.query)
         data = DecisionData(
             **_edge_of(visit.query), path=edit.path, diff=edit.diff, revision=edit.revision
@@ -118,7 +118,7 @@ class GraphPage:
 
     @page("POST", "/graph/-/decide", right=WRITE)
     async def decide(self, visit: Visit) -> Redirect:
-        """Write a decision, if the document has not changed since it was shown."""
+        """Write a decision, unless the document has changed since the difference was shown."""
         edit = await self._edit(visit, visit.form)
         edge, place = _edge_of(visit.form), edit.path
         if edit.revision != visit.form.get("revision"):
@@ -131,7 +131,7 @@ class GraphPage:
 
     @page("GET", "/graph/{id:path}")
     async def show(self, visit: Visit) -> PageView:
-        """Show the nodes within ``hops`` edges, and the paths ``to`` another node."""
+        """Show the nodes within ``hops`` edges of a node, and its paths ``to`` another node."""
         view, name = await self._view(visit), visit.path["id"]
         hops, end = visit.query.get("hops", ""), visit.query.get("to", "").strip()
         try:

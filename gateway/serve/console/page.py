@@ -28,7 +28,7 @@ Texts: TypeAlias = "ImmutableMultiDict[str, str]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleOptions:
-    """Files of the console. A feature whose file is None is not offered."""
+    """Files that the console reads and writes. Without its file, a feature is not offered."""
 
     config: Path | None = None
     """The ``mcp.json`` that the gateway was started with."""
@@ -38,8 +38,7 @@ class ConsoleOptions:
     documents: Path | None = None
     """Folder of the host's graph documents."""
     spans: SpanRing | None = None
-    """Recent spans of the process. The code that creates the ring adds it to the tracer
-    provider."""
+    """Recent spans of the process, recorded by a processor of the tracer provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,38 +47,38 @@ class Place:
 
     title: str
     path: str
-    """Path below `CONSOLE`."""
+    """Path of the page below `CONSOLE`."""
     right: str = ""
-    """Scope required to see the entry."""
+    """Scope that a caller needs to see the entry. Empty requires none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """One request of a browser that passed all checks."""
+    """One request of a browser that passed the checks of session, scope and form."""
 
     caller: Caller
     path: dict[str, str]
-    """Path parameters, keyed by name."""
+    """Values of the parameters in the path, keyed by name."""
     query: Texts
     form: Texts
     session: str
     """Session key. Pages never show it."""
     address: str = ""
-    """Address of the server in the browser, such as ``http://127.0.0.1:8930``."""
+    """Address under which the browser reaches the server, such as ``http://127.0.0.1:8930``."""
     needs_token: bool = False
     """True if MCP and the API require a token at this address."""
 
     def can(self, right: str) -> bool:
-        """Return whether the caller has *right*, a scope of `gateway.serve.auth`."""
+        """Return whether the caller has the scope *right* (see `gateway.serve.auth`)."""
         return not right or self.caller.holds({right})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageView:
-    """A page to render."""
+    """A page to render: a template and its data."""
 
     template: str
-    """File in ``templates``. The template sees *data* as ``view``."""
+    """Name of a file in ``templates``. The template sees *data* as ``view``."""
     title: str
     data: Any
     status: int = 200
@@ -90,13 +89,13 @@ class Redirect:
     """Redirect after a change."""
 
     to: str
-    """Path below `CONSOLE`."""
+    """Path below `CONSOLE` to which the browser is redirected."""
     note: str = ""
     """Message about the change, which the next page shows once."""
 
 
 Handler: TypeAlias = Callable[..., Awaitable[PageView | Redirect | Response]]
-"""Function with the arguments page object and `Visit`."""
+"""Function that answers a request. Its arguments are the page object and a `Visit`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,18 +107,18 @@ class PageRoute:
     """Path below `CONSOLE`, in Starlette's syntax."""
     handler: Handler
     right: str = ""
-    """Required scope, as in `gateway.serve.auth`."""
+    """Scope that a caller needs, as in `gateway.serve.auth`. Empty requires none."""
 
 
 def page(method: str, path: str, *, right: str = "") -> Callable[[Handler], PageRoute]:
-    """Turn a method of a page class into a route. Use it as a decorator."""
+    """Return a decorator that turns a method of a page class into a route."""
     return lambda handler: PageRoute(
         method=method, path=CONSOLE + path, handler=handler, right=right
     )
 
 
 def download(document: object, name: str) -> Response:
-    """Return *document* as the downloaded JSON file *name*, which browsers do not display."""
+    """Return *document* as JSON that browsers save as the file *name* instead of showing it."""
     text = json.dumps(document, ensure_ascii=False, indent=2)
     headers = {
         "Cache-Control": "no-store",
@@ -131,7 +130,7 @@ def download(document: object, name: str) -> Response:
 
 
 def page_routes(page_object: object) -> Iterator[PageRoute]:
-    """Yield the routes of the page object *page_object* in their order, bound to it."""
+    """Yield the routes of a page object, in the order of its class, bound to the object."""
     for value in vars(type(page_object)).values():
         if isinstance(value, PageRoute):
             yield replace(value, handler=MethodType(value.handler, page_object))
@@ -139,7 +138,7 @@ def page_routes(page_object: object) -> Iterator[PageRoute]:
 
 MAX_SHOWN_CHARS = 2000
 UNKNOWN = "\N{EN DASH}"
-"""Text for an unknown number."""
+"""Text for a number that is not known: a dash."""
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
 
 
@@ -153,7 +152,7 @@ def number(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Format a share of 0 to 1 as per cent. None is a dash."""
+    """Format a share, 0 to 1, as per cent. None is a dash."""
     return UNKNOWN if value is None else f"{100 * value:.1f} %"
 
 
@@ -163,7 +162,7 @@ def ms(seconds: float | None) -> str:
 
 
 def span(seconds: float | None) -> str:
-    """Format a duration in the largest whole unit. None is a dash."""
+    """Format a duration in seconds in the largest whole unit. None is a dash."""
     if seconds is None:
         return UNKNOWN
     for unit, length in (("d", _DAY_S), ("h", _HOUR_S), ("min", _MINUTE_S)):
@@ -173,7 +172,7 @@ def span(seconds: float | None) -> str:
 
 
 def clip(text: object, limit: int = MAX_SHOWN_CHARS) -> str:
-    """Truncate *text* after *limit* characters, and append the number of missing characters."""
+    """Truncate *text* after *limit* characters, and append the number of omitted characters."""
     whole = str(text)
     missing = len(whole) - limit
     return whole if missing <= 0 else f"{whole[:limit]}… ({missing:,} more characters)"
@@ -185,13 +184,13 @@ def pretty(value: object) -> str:
 
 
 def path(text: str) -> str:
-    """Escape *text* for the end of a path. If a segment is ``.`` or ``..``, escape slashes too."""
+    """Escape *text* for the end of a URL path, and slashes if a segment is ``.`` or ``..``."""
     takes_steps = {".", ".."} & {*text.split("/")}
     return quote(text.encode("utf-8", "replace"), safe="" if takes_steps else "/")
 
 
 def node(text: str) -> str:
-    """Return the readable id of a graph node. Concepts lose their namespace."""
+    """Return the readable form of a graph node's id. Ids of concepts lose their namespace."""
     return text.removeprefix(CONCEPT_BASE)
 
 
@@ -203,18 +202,18 @@ MAX_VALUES = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FacetValue:
-    """One value of a facet."""
+    """One value of a facet, such as the kind ``tool``."""
 
     value: str
     count: int
     selected: bool
     query: str
-    """Query string of the list with this value toggled, without the chosen ids."""
+    """Query string that selects this value, or deselects it. It omits the chosen ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facet:
-    """The most frequent values of a facet."""
+    """A property by which the list is filtered, with its most frequent values."""
 
     name: str
     values: tuple[FacetValue, ...]
@@ -222,7 +221,7 @@ class Facet:
 
 
 def facet_of(name: str, counts: Mapping[str, int], pairs: Sequence[tuple[str, str]]) -> Facet:
-    """Return the facet *name*. Selecting a value replaces the selected one, but tags add up."""
+    """Return the facet *name*. Tags can be combined. Other facets have one selected value."""
     selected = [value for facet, value in pairs if facet == name]
     others = [pair for pair in pairs if name == "tag" or pair[0] != name]
     values = []

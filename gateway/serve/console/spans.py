@@ -1,9 +1,9 @@
 """Recent spans of the process, in memory, and streams of new spans for the activity page.
 
-* Only spans of the gateway and of the MCP SDK are recorded. URLs in other spans may contain
-  secrets.
-* Events and error messages are not recorded, because they may contain content. Names from clients
-  in the SDK's spans are not recorded either. Captured content is truncated.
+* Only spans of the gateway and of the MCP SDK are recorded, because URLs in other spans may
+  contain secrets.
+* Events and error messages are not recorded, because they may contain content. Names that clients
+  send are not recorded from the SDK's spans either. Captured content is truncated.
 """
 
 from __future__ import annotations
@@ -27,18 +27,16 @@ from gateway.runtime.telemetry_names import SCOPE
 Kind: TypeAlias = Literal[
     "conversation", "call", "search", "meta_tool", "build", "model", "request"
 ]
-"""Kind of a span. *build* builds the index, *model* is a request to a model, *request* an MCP
-request."""
+"""Kind of a span. *build* builds the index, *model* calls a model, *request* is an MCP request."""
 Value: TypeAlias = str | int | float | bool
 MAX_SPANS = 2000
 MAX_CHARS = 1000
 MAX_EVENTS = 100
-"""Maximum number of events kept for slow readers."""
+"""Maximum number of events that are kept for a slow reader of a stream."""
 MAX_STREAMS = 8
 HEARTBEAT_S = 15.0
 STREAM_S = 600.0
-"""Maximum duration of a stream, in seconds. The browser reconnects, which checks its session
-again."""
+"""Maximum duration of a stream, in seconds. Reconnecting checks the session again."""
 _MCP_SCOPE = "mcp-python-sdk"
 _KINDS: Mapping[str, Kind] = {
     "retrieval": "search",
@@ -63,24 +61,24 @@ class SpanRecord:
     kind: Kind
     name: str
     target: str
-    """Name of the tool, model or agent, or strategy of a search. Empty if unknown."""
+    """Name of the tool, model or agent, or the strategy of a search. Empty if unknown."""
     server: str
-    """Server of a tool, or provider of a model. Empty if unknown."""
+    """Server of the tool, or provider of the model. Empty if unknown."""
     start: float
     ms: float
     error: str
-    """Error type. Empty if the span did not fail."""
+    """Type of the error. Empty if the span did not fail."""
     attributes: Mapping[str, Value]
 
 
 class SpanRing(SpanProcessor):
-    """Ring buffer of recent spans. Add it to the host's tracer provider. It is thread-safe.
+    """Ring buffer of recent spans, a thread-safe processor for the host's tracer provider.
 
     Args:
-        max_spans: Capacity. A new span replaces the oldest.
+        max_spans: Maximum number of stored spans. A new span replaces the oldest.
     """
 
-    # No lock, because a finalizer may end a span in a thread that already has the lock.
+    # Uses no lock, because a finalizer may end a span in a thread that already has the lock.
     def __init__(self, max_spans: int = MAX_SPANS) -> None:
         self._spans = deque[SpanRecord](maxlen=max_spans)
         self._events = deque[tuple[int, SpanRecord]](maxlen=MAX_EVENTS)
@@ -90,11 +88,11 @@ class SpanRing(SpanProcessor):
 
     @property
     def spans(self) -> list[SpanRecord]:
-        """Stored spans in the order in which they ended."""
+        """Stored spans, in the order in which they ended."""
         return list(self._spans)
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Record *span*. Roots, calls and searches are also events for the streams."""
+        """Record *span*. Streams also receive it if it is a root, a call or a search."""
         record = _record(span)
         if record is None:
             return
@@ -106,16 +104,16 @@ class SpanRing(SpanProcessor):
 
     def _wake_readers(self) -> None:
         for _, loop, ready in list(self._readers):
-            with suppress(RuntimeError):  # the event loop has ended
+            with suppress(RuntimeError):  # the reader's event loop has ended
                 loop.call_soon_threadsafe(ready.set)
 
     def shutdown(self) -> None:
-        """End all streams, also new ones. Spans are still recorded."""
+        """End all streams, also those opened later. Spans are still recorded."""
         self._is_closed = True
         self._wake_readers()
 
     def has_room(self, owner: object) -> bool:
-        """Return whether *owner* may open another stream."""
+        """Return whether *owner* has fewer than the maximum number of open streams."""
         return sum(reader[0] == owner for reader in self._readers) < MAX_STREAMS
 
     async def stream(self, owner: object) -> AsyncIterator[str]:
@@ -147,7 +145,7 @@ class SpanRing(SpanProcessor):
 
 
 def _format_events(events: Sequence[tuple[int, SpanRecord]], last: int) -> Iterator[str]:
-    """Yield *events* in SSE format, after the event with the number *last*."""
+    """Yield those of the numbered *events* that follow the number *last*, in SSE format."""
     if events and (missed := events[0][0] - last - 1):
         yield f"event: missed\ndata: {missed}\n\n"
     for _, record in events:

@@ -1,7 +1,8 @@
 """Verification of JSON Web Tokens as access tokens (RFC 9068), and of ID tokens.
 
-* The signature algorithm must be allowed, and the key must be one of the issuer's own keys, with
-  the id in the header. Other references in a header (``jku``, ``x5u``, ``jwk``) are ignored.
+* The signature algorithm must be allowed. The key must be one of the issuer's own keys, with the id
+  that the header names. Other references to keys in a header (``jku``, ``x5u``, ``jwk``) are
+  ignored.
 * Issuer, audience, subject and expiry are required and checked. Tokens of another kind are
   rejected: ID tokens, refresh tokens, and tokens bound to a key that the gateway does not check.
 """
@@ -24,16 +25,17 @@ from gateway.serve.identity.provider_keys import RETRY_S, Key, ProviderKeys
 from gateway.types.caller import Secret
 
 LEEWAY_S = 30.0
-"""Maximum difference between clocks, in seconds."""
+"""Tolerated difference between the clocks of the provider and the gateway, in seconds."""
 MAX_TOKEN_CHARS = 16 * 1024
-"""Longer tokens are rejected without parsing."""
+"""Maximum length of a token. Longer tokens are rejected without parsing."""
 _LATEST = 2**53
 _ACCESS_TOKEN = frozenset({"at+jwt", "application/at+jwt"})
 _TYPES = _ACCESS_TOKEN | {"jwt", ""}
-"""Accepted values of ``typ`` in the header, in lower case. Other kinds of tokens have other
+"""Accepted token types (``typ`` in the header), in lower case. ID tokens and others have other
 types."""
 _OTHER_KINDS = frozenset({"id", "refresh", "offline", "logout"})
-"""Claims of other kinds of tokens at Keycloak (``typ``) and Cognito (``token_use``)."""
+"""Values of the claims ``typ`` (Keycloak) and ``token_use`` (Cognito) in tokens that are not access
+tokens."""
 _IS_ID_FAULT = "the token is an ID token"
 _REJECTED_CLAIMS: Mapping[str, str] = {
     "at_hash": _IS_ID_FAULT,
@@ -42,7 +44,7 @@ _REJECTED_CLAIMS: Mapping[str, str] = {
     "events": "the token describes an event",
     "cnf": "the token is bound to a key; only plain bearer tokens are accepted",
 }
-"""Claims that bearer access tokens do not have, with the reason for the rejection."""
+"""Reason to reject a token, keyed by the claim that shows that it is not a bearer access token."""
 _FAULTS: Sequence[tuple[type[jwt.PyJWTError], str]] = (
     (jwt.ExpiredSignatureError, "the token has expired"),
     (jwt.ImmatureSignatureError, "the token is not valid yet"),
@@ -61,9 +63,9 @@ class AccessTokens:
 
     Args:
         issuers: Accepted identity providers.
-        resource: Required audience of tokens from issuers without ``audiences``.
-        metadata_url: Address of this resource's metadata, for refusals.
-        clock: Clock in seconds, for the age of keys.
+        resource: Required audience of tokens, for issuers without ``audiences``.
+        metadata_url: Address of this resource's metadata, which refusals contain.
+        clock: Clock in seconds, for the age of the providers' keys.
     """
 
     def __init__(
@@ -82,7 +84,7 @@ class AccessTokens:
         self._challenges = {issuer.issuer: issuer.challenge(metadata_url) for issuer in issuers}
 
     def challenge_of(self, bearer: BearerToken) -> Challenge:
-        """Return the refusals for callers with *bearer* that lack a scope."""
+        """Return the challenge for a caller that used *bearer* and lacks a scope."""
         return self._challenges.get(bearer.issuer, self.challenge)
 
     def missing_token(self) -> RefusedError:
@@ -94,14 +96,14 @@ class AccessTokens:
         """Return the 401 response for a rejected token.
 
         Args:
-            reason: Reason for the rejection. Empty if the token is not known at all.
+            reason: Reason for the rejection. Empty if the token is unknown.
         """
         code = "token_invalid" if reason else "token_unknown"
         reason = reason or "this bearer token is unknown"
         return self.challenge.refusal(401, code, reason, error="invalid_token", scope=self._scope)
 
     async def verify(self, token: str) -> BearerToken:
-        """Verify an access token, and return its caller.
+        """Verify an access token, and return it with its caller.
 
         Raises:
             RefusedError: 401 if the token is rejected, 403 if it lacks a required scope, 503 if the
@@ -114,16 +116,21 @@ class AccessTokens:
         if fault := _kind_fault(header, claims, strict=issuer.only_access_tokens):
             raise self.rejected_token(fault)
         bearer = self.bearer_of(claims, issuer)
-        # Upstream servers may need this token for token exchange. Tokens of the token file are
-        # never passed
-        # on.
+        # The caller has the token, because upstream servers may need it for token exchange. Tokens
+        # of the token file are never passed on.
         return replace(bearer, caller=replace(bearer.caller, token=Secret(token)))
 
     async def verify_id_token(self, token: str, issuer: Issuer, nonce: str) -> Mapping[str, Any]:
-        """Verify an ID token of *issuer* for this gateway's client and *nonce*. Return its claims.
+        """Verify an ID token and return its claims.
+
+        Args:
+            token: ID token for this gateway's client.
+            issuer: Provider that must have issued the token.
+            nonce: Nonce of the sign-in, which the token must contain.
 
         Raises:
-            RefusedError: As for `verify`. Also 401 if it is for another client or another nonce.
+            RefusedError: As for `verify`. Also 401 if the token is for another client or another
+                nonce.
         """
         client = issuer.sign_in.client_id if issuer.sign_in else ""
         header, keys = self._read(token)
@@ -139,7 +146,7 @@ class AccessTokens:
         return claims
 
     def bearer_of(self, claims: Mapping[str, Any], issuer: Issuer) -> BearerToken:
-        """Return the caller described by verified *claims* of *issuer*.
+        """Return a bearer token with the caller that the verified *claims* of *issuer* describe.
 
         Raises:
             RefusedError: 403 if a required scope is missing, 401 if a claim is missing.
@@ -157,7 +164,10 @@ class AccessTokens:
             raise self.rejected_token(str(error)) from error
 
     def _read(self, token: str) -> tuple[Mapping[str, Any], ProviderKeys]:
-        """Return the header of *token* and the keys of its claimed issuer, both unverified."""
+        """Return the header of *token* and the keys of the issuer that it names.
+
+        Neither is verified.
+        """
         if len(token) > MAX_TOKEN_CHARS:
             raise self.rejected_token("the token is too long")
         try:
@@ -208,7 +218,10 @@ class AccessTokens:
 
 
 def _kind_fault(header: Mapping[str, Any], claims: Mapping[str, Any], *, strict: bool) -> str:
-    """Return why a token is not a bearer access token. Empty if it may be one."""
+    """Return the reason why a token is not a bearer access token. Empty if it may be one.
+
+    With *strict*, the type in the header must be that of an access token.
+    """
     kind, claimed_kind = (
         str(header.get("typ", "")).casefold(),
         str(claims.get("typ", "")).casefold(),
@@ -218,6 +231,7 @@ def _kind_fault(header: Mapping[str, Any], claims: Mapping[str, Any], *, strict:
     if {claimed_kind, str(claims.get("token_use", "")).casefold()} & _OTHER_KINDS:
         return "the token is of another kind"
     says_so = kind in _ACCESS_TOKEN or claimed_kind == "bearer"
-    # Older versions of Keycloak also put a nonce into access tokens.
+    # Older versions of Keycloak also put a nonce into access tokens, so claims of ID tokens are
+    # ignored if the token names its own kind.
     reasons = (why for name, why in _REJECTED_CLAIMS.items() if name in claims)
     return next((why for why in reasons if not (says_so and why == _IS_ID_FAULT)), "")

@@ -3,8 +3,8 @@
 * Between the two steps, the state (`PendingSignIn`) is only in a cookie of the browser, which
   `gateway.serve.account` encrypts. Another replica can therefore handle the second step.
 * The ID token proves that the response belongs to this sign-in (nonce) and this client. The caller
-  comes from the access token, as for any other client. If the configuration says so, it comes from
-  the ID token, with the same mapping of claims.
+  comes from the access token, as for any other client. The configuration can take the caller from
+  the ID token instead, with the same mapping of claims.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ log = logging.getLogger("gateway.serve")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingSignIn:
-    """State of a sign-in that the browser stores until the provider redirects it back."""
+    """State of a sign-in, which the browser stores until the provider redirects it back."""
 
     issuer: str
     state: str
@@ -52,19 +52,19 @@ class PendingSignIn:
 
 
 class _Tokens(BaseModel):
-    """Response of a token endpoint."""
+    """Response of a provider's token endpoint."""
 
     access_token: str
     id_token: str
 
 
 class ProviderSignIn:
-    """Sign-in at one identity provider.
+    """Sign-in of browsers at one identity provider.
 
     Args:
         issuer: The identity provider.
         settings: Browser sign-in settings of the issuer.
-        resource: Address of ``/mcp``.
+        resource: Public address of ``/mcp``.
         tokens: Verifier of the provider's tokens.
     """
 
@@ -75,7 +75,7 @@ class ProviderSignIn:
         parts = urlsplit(resource)
         self.redirect_uri = settings.redirect_uri or f"{parts.scheme}://{parts.netloc}{CALLBACK}"
         self.label = issuer.issuer.partition("://")[2].rstrip("/")
-        """Name of the provider for people: its address without scheme."""
+        """Name of the provider that people see: its address without the scheme."""
         defaults = {"resource": resource} if settings.caller_from == "access_token" else {}
         self._parameters = defaults if settings.parameters is None else settings.parameters
         self._lock = asyncio.Lock()
@@ -86,12 +86,12 @@ class ProviderSignIn:
         """Check that the provider publishes its sign-in endpoints.
 
         Raises:
-            UpstreamError: If it does not.
+            UpstreamError: If an endpoint is missing, or the provider is unavailable.
         """
         await find_metadata(self._issuer.issuer, _NEEDED)
 
     async def begin(self) -> tuple[str, PendingSignIn]:
-        """Return the provider's sign-in address, and the state for the browser's cookie.
+        """Return the provider's address where the browser signs in, and the state for its cookie.
 
         Raises:
             RefusedError: 503 if the provider is unavailable.
@@ -117,16 +117,16 @@ class ProviderSignIn:
         return f"{endpoint}?{urlencode(query)}", pending
 
     async def complete(self, pending: PendingSignIn, code: str, issuer: str | None) -> BearerToken:
-        """Exchange the provider's code for tokens, and return the caller that signed in.
+        """Exchange the provider's code for tokens, and return the token and caller that signed in.
 
         Args:
             pending: State from the browser's cookie.
-            code: Authorization code. Empty if the provider refused.
-            issuer: The ``iss`` parameter of the response (RFC 9207). None if it is missing.
+            code: Authorization code. Empty if the provider refused the sign-in.
+            issuer: Parameter ``iss`` of the provider's response (RFC 9207). None if it is missing.
 
         Raises:
-            RefusedError: 400 if the provider refused or the response is from another provider, 503
-                if the provider is unavailable or returns no tokens. Otherwise as for
+            RefusedError: 400 if the provider refused, or if the response is from another provider.
+                503 if the provider is unavailable or returns no tokens. Otherwise as for
                 `AccessTokens.verify`.
         """
         metadata = await self._metadata()
@@ -150,7 +150,7 @@ class ProviderSignIn:
         return bearer
 
     async def sign_out_address(self) -> str:
-        """Return the provider's sign-out page. Empty if it has none."""
+        """Return the address of the provider's sign-out page. Empty if the provider has none."""
         metadata = await attempt(self._metadata())
         url = "" if isinstance(metadata, Failed) else metadata.get("end_session_endpoint")
         if not isinstance(url, str) or not url or address_fault(url):
@@ -162,7 +162,10 @@ class ProviderSignIn:
         return self._settings.scope or " ".join(["openid", *named])
 
     async def _metadata(self) -> Mapping[str, Any]:
-        """Return the provider's metadata, fetched once an hour, by one request for all callers."""
+        """Return the provider's metadata.
+
+        They are fetched once an hour, with one request for all callers that wait.
+        """
         async with self._lock:
             if not self._cached_metadata or self._tokens.clock() >= self._due:
                 metadata = self._cached_metadata = await attempt(
@@ -201,7 +204,7 @@ class ProviderSignIn:
             form=form if is_basic else form | client,
             client=tuple(client.values()) if is_basic else (),
         )
-        # The error message contains no values.
+        # The error message of `read_value` contains no values, so it reveals no token.
         tokens: _Tokens = read_value(_Tokens, answer, where="the tokens")
         return tokens
 

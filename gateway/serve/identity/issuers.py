@@ -1,10 +1,11 @@
 """Configuration of accepted identity providers, and the mapping of token claims to callers.
 
 * A user is ``ISSUER#SUBJECT``. The address of an issuer contains no ``#`` (RFC 8414, section 2),
-  so users of different issuers are always distinct. Users of the token file could only coincide if
-  the host wrote such a name there.
+  so users of different issuers are always distinct. A user of the token file could only have the
+  same name if the host wrote such a name into the file.
 * Scopes and groups of the provider grant only the scopes that they are mapped to. With
-  ``scope_prefix``, scopes with that prefix are granted unchanged, except the gateway's own rights.
+  ``scope_prefix``, scopes with that prefix are granted under the same name, except the gateway's
+  own rights.
 """
 
 from __future__ import annotations
@@ -23,50 +24,53 @@ from gateway.types import ALL_SCOPES, Caller
 Algorithm = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
 ]
-"""Signature algorithms with a private key that only the provider has."""
+"""Signature algorithms in which only the provider has the key that signs."""
 ALGORITHMS: tuple[Algorithm, ...] = ("RS256", "PS256", "ES256", "ES384", "EdDSA")
 CALLBACK = "/account/callback"
-"""Path to which a provider redirects a browser after sign-in."""
+"""Path of this server to which a provider redirects a browser after sign-in."""
 Claim = Text | Annotated[tuple[Text, ...], Strict(strict=False), Field(min_length=1)]
-"""Name of a claim, or the path of names to a nested claim."""
+"""Name of a claim, or the names that lead to a nested claim."""
 _Texts = Annotated[tuple[Text, ...], Strict(strict=False)]
 _Claims = Annotated[tuple[Claim, ...], Strict(strict=False)]
 _Scopes = Annotated[frozenset[Scope], Strict(strict=False)]
 _MAX_LABEL_CHARS = 255
-"""Maximum length of a subject in OpenID Connect Core, section 2."""
+"""Maximum length of a token's subject (OpenID Connect Core, section 2)."""
 
 
 class BrowserSignIn(StrictModel):
-    """Browser sign-in at a provider, the table ``[issuers.NAME.sign_in]`` of the token file."""
+    """Browser sign-in at a provider: the table ``[issuers.NAME.sign_in]`` of the token file."""
 
     client_id: Text
     client_secret: str = Field(default="", repr=False)
-    """Client secret. A file contains a reference to it. Empty for a public client."""
+    """Secret of the client at the provider. The token file contains a reference to it. Empty for a
+    public client."""
     redirect_uri: str = ""
-    """Address to which the provider redirects browsers. Empty uses `CALLBACK` at the resource's
-    host."""
+    """Address to which the provider redirects browsers. Empty uses the path `CALLBACK` at the host
+    of the resource."""
     caller_from: Literal["access_token", "id_token"] = "access_token"
-    """Token that identifies the caller."""
+    """Token whose claims identify the caller."""
     scope: str = ""
-    """Requested scopes. Empty requests ``openid`` and all provider scopes in the issuer's table."""
+    """Scopes that the sign-in requests. Empty requests ``openid`` and all provider scopes that the
+    issuer's table names."""
     parameters: dict[Text, str] | None = None
-    """Additional parameters of the sign-in and token requests. None sends ``resource``."""
+    """Additional parameters of the sign-in request and the token request. None sends
+    ``resource``."""
 
 
 class Issuer(StrictModel):
-    """An identity provider, the table ``[issuers.NAME]`` of the token file."""
+    """An identity provider: the table ``[issuers.NAME]`` of the token file."""
 
     issuer: Text
-    """Issuer identifier, exactly as in its tokens."""
+    """Identifier of the issuer, exactly as in its tokens."""
     audiences: _Texts = ()
-    """Accepted audiences. Empty accepts the address of the gateway."""
+    """Accepted audiences of tokens. Empty accepts only the address of the gateway."""
     jwks_uri: str = ""
-    """Address of the public keys. Empty uses the address in the provider's metadata."""
+    """Address of the provider's public keys. Empty uses the address in the provider's metadata."""
     algorithms: Annotated[tuple[Algorithm, ...], Strict(strict=False), Field(min_length=1)] = (
         ALGORITHMS
     )
     only_access_tokens: bool = False
-    """True to require the type ``at+jwt`` (RFC 9068)."""
+    """True to accept only tokens of the type ``at+jwt`` (RFC 9068)."""
     user_claim: Claim = "sub"
     tenant_claim: Claim | None = None
     tenant: str = ""
@@ -76,14 +80,14 @@ class Issuer(StrictModel):
     required_scopes: _Scopes = frozenset()
     """Scopes of the provider that a token must have."""
     scope_prefix: str = ""
-    """Prefix of provider scopes that are granted unchanged, except the gateway's own rights. Empty
-    grants none."""
+    """Provider scopes with this prefix are granted under the same name, except the gateway's own
+    rights. Empty grants none."""
     scopes: dict[Scope, _Scopes] = Field(default_factory=dict)
-    """Granted scopes, keyed by scope of the provider."""
+    """Scopes that each scope of the provider grants, keyed by the provider's scope."""
     groups: dict[Text, _Scopes] = Field(default_factory=dict)
-    """Granted scopes, keyed by group of the provider."""
+    """Scopes that each group of the provider grants, keyed by group."""
     sign_in: BrowserSignIn | None = None
-    """Browser sign-in at this provider. None disables it."""
+    """Settings of browser sign-in at this provider. None disables it."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -98,14 +102,14 @@ class Issuer(StrictModel):
         return self
 
     def bearer(self, claims: Mapping[str, Any], *, expires_at: float) -> BearerToken:
-        """Return the caller described by verified *claims*.
+        """Return a bearer token with the caller that *claims* describe.
 
         Args:
             claims: Verified claims of a token.
             expires_at: Expiry of the token, as Unix time in seconds.
 
         Raises:
-            ValueError: If a required claim is missing or invalid. The message names it.
+            ValueError: If a required claim is missing or invalid. The message names the claim.
         """
         tenant = self.tenant
         if self.tenant_claim:
@@ -119,7 +123,7 @@ class Issuer(StrictModel):
         return BearerToken(name=name, caller=caller, issuer=self.issuer, expires_at=expires_at)
 
     def provider_scopes(self, claims: Mapping[str, Any]) -> frozenset[str]:
-        """Return the provider's scopes in *claims*."""
+        """Return the scopes in *claims*, as the provider names them."""
         return frozenset(_texts(claims, self.scope_claims))
 
     def _scopes_of(self, claims: Mapping[str, Any]) -> frozenset[str]:
@@ -133,7 +137,7 @@ class Issuer(StrictModel):
         return frozenset[str]().union(*mapped)
 
     def challenge(self, metadata_url: str) -> Challenge:
-        """Return the refusals for users of this provider that lack a scope.
+        """Return the challenge for users of this provider that lack a scope.
 
         Args:
             metadata_url: Address of the metadata of the protected resource.
@@ -147,7 +151,10 @@ class Issuer(StrictModel):
 
 
 def address_fault(url: str) -> str:
-    """Return why *url* is not a valid address of a provider or resource. Empty if it is valid."""
+    """Return the reason why *url* cannot be the address of a provider or resource.
+
+    Empty if it can.
+    """
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -185,9 +192,9 @@ def _texts(
     """Yield the strings in claims. Each claim is a list of strings, or a string.
 
     Args:
-        claims: The claims of a token.
+        claims: All claims of a token.
         names: Names of the claims to read.
-        splits: True to split a string at spaces.
+        splits: True to split a string claim at spaces.
     """
     for name in names:
         value = _find(claims, name)

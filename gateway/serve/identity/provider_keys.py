@@ -5,7 +5,7 @@
 * Cached keys are refreshed in the background each hour. After two hours without requests, the next
   request waits for fresh keys. While the provider is down, cached keys stay valid for a day.
 
-Metadata follow RFC 8414 and OpenID Connect Discovery.
+The metadata follow RFC 8414 and OpenID Connect Discovery.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ MAX_BYTES = 256 * 1024
 async def find_metadata(
     issuer: str, needed: Mapping[str, str], *, timeout_s: float = FETCH_TIMEOUT_S
 ) -> Mapping[str, Any]:
-    """Fetch the metadata of *issuer*.
+    """Fetch the metadata of the provider *issuer*.
 
     Args:
-        issuer: Exact issuer identifier.
-        needed: Members that must be https addresses, with their purpose for the error message.
+        issuer: Exact identifier of the issuer.
+        needed: Purpose of each required address, keyed by member of the metadata. The error
+            message names the purpose. Each address must be https.
         timeout_s: Timeout of each request, in seconds.
 
     Raises:
-        UpstreamError: If there are no metadata, or an address is missing.
+        UpstreamError: If the provider has no metadata, or they lack an address.
     """
     faults = list[str]()
     for url in build_oauth_authorization_server_metadata_discovery_urls(issuer, issuer):
@@ -68,29 +69,30 @@ def _is_address(value: object) -> bool:
 
 
 RETRY_S = 10.0
-"""Minimum time between two fetches, in seconds."""
+"""Minimum time between two fetches of a provider's keys, in seconds."""
 REFRESH_S = 3600.0
-"""Age after which keys are refreshed, in seconds. Keys that the provider removed are then
+"""Age after which cached keys are refreshed, in seconds. Keys that the provider removed are then
 rejected."""
 UNUSED_S = 2 * REFRESH_S
-"""Age after which a request waits for a refresh, because no earlier request caused one."""
+"""Age after which a request waits for fresh keys, in seconds. Keys get this old if no earlier
+request refreshed them."""
 MAX_AGE_S = 24 * 3600.0
-"""Maximum age of keys that cannot be refreshed, in seconds."""
+"""Maximum age of cached keys while they cannot be refreshed, in seconds."""
 _MAX_KEYS = 100
 _KEY_TYPES = frozenset({"RSA", "EC", "OKP"})
 Key = Mapping[str, Any]
-"""JSON Web Key (RFC 7517) that verifies signatures."""
+"""JSON Web Key (RFC 7517) with which signatures are verified."""
 
 log = logging.getLogger("gateway.serve")
 
 
 class ProviderKeys:
-    """Cached keys of one provider.
+    """Cached keys of one identity provider.
 
     Args:
         issuer: The identity provider.
-        clock: Clock in seconds.
-        timeout_s: Timeout of each request, in seconds.
+        clock: Clock in seconds, for the age of the keys.
+        timeout_s: Timeout of each request to the provider, in seconds.
     """
 
     def __init__(
@@ -115,7 +117,7 @@ class ProviderKeys:
         is_known = key_id in self._keys and age < MAX_AGE_S
         is_due = age >= REFRESH_S or not is_known
         task = self._fetching
-        # A task that was cancelled together with its loop is done, too.
+        # A task that was cancelled when its event loop ended is done, too.
         if is_due and (task is None or task.done()) and now - self._tried_at >= RETRY_S:
             self._tried_at = now
             task = self._fetching = asyncio.create_task(self._refresh())
@@ -127,7 +129,7 @@ class ProviderKeys:
         return self._keys.get(key_id)
 
     async def _refresh(self) -> None:
-        """Fetch the keys. On failure, note the reason and keep the cached keys."""
+        """Fetch the keys. On failure, keep the cached keys and record the reason."""
         keys = await attempt(self.fetch())
         if isinstance(keys, Failed):
             self._fault = keys.reason
@@ -136,10 +138,10 @@ class ProviderKeys:
         self._fault, self._keys, self._fetched_at = "", keys, self._clock()
 
     async def fetch(self) -> Mapping[str, Key]:
-        """Fetch the provider's keys that verify signatures, keyed by id.
+        """Fetch the provider's public keys for verifying signatures, keyed by id.
 
         Raises:
-            GatewayError: If they cannot be fetched, or the provider has none.
+            GatewayError: If the keys cannot be fetched, or the provider has no such key.
         """
         address = self.issuer.jwks_uri
         if not address:

@@ -29,12 +29,12 @@ Host = Sequence[Callable[..., Any]]
 
 
 def find(query: str, name: str = "search_tools") -> Turn:
-    """Return a turn in which the model searches."""
+    """Return a turn in which the model calls the search tool *name*."""
     return Turn(calls=(Call(name, {"query": query}),))
 
 
 def use(name: str, /, **arguments: object) -> Turn:
-    """Return a turn in which the model calls a tool."""
+    """Return a turn in which the model calls the tool *name* with *arguments*."""
     return Turn(calls=(Call(name, arguments),))
 
 
@@ -43,7 +43,7 @@ SONG = (find("play a song"), use("play_music", song="Yesterday"), Turn("Enjoy.")
 """Turns of a model that finds a tool, uses it and answers."""
 ADA = Caller(scopes=frozenset({"music"}))
 MUSIC_RULES = {"local/play_music": Access(scopes=frozenset({"music"}))}
-"""Rules that let only callers like Ada play music."""
+"""Access rules that hide `play_music` from callers without the scope ``music``."""
 
 
 def tell_time() -> str:
@@ -66,13 +66,17 @@ class Conformance(ABC):
 
     @abstractmethod
     async def converse(self, setup: Setup, url: str) -> str:
-        """Ask an agent of *setup* 'Please help me.' and return its last answer."""
+        """Let an agent of *setup* answer 'Please help me.' with the model at *url*; return its last
+        answer.
+        """
 
     @pytest.mark.parametrize("reads", [False, True], ids=["a caller", "a function"])
-    async def test_caller_finds_and_calls_what_its_scopes_allow(
+    async def test_caller_finds_and_calls_only_tools_that_its_scopes_allow(
         self, gateway: Gateway, cast: Cast, *, reads: bool
     ) -> None:
-        """The caller is given for all conversations, or read from the framework's context."""
+        """The adapter has one caller for all conversations; with *reads*, it reads the caller from
+        the framework's context.
+        """
         gateway.set_rules(MUSIC_RULES)
         model = cast(find("play a song"), PLAY, Turn("Done."))
 
@@ -107,24 +111,26 @@ class Conformance(ABC):
             request.functions for request in hidden.requests
         ]
 
-    async def test_missing_caller_ends_the_run(self, gateway: Gateway, cast: Cast) -> None:
-        """A host function that forgets to return a caller must not grant access."""
+    async def test_run_fails_if_the_host_function_returns_no_caller(
+        self, gateway: Gateway, cast: Cast
+    ) -> None:
+        """A mistake of the host must not grant access."""
         model = cast(Turn("Hello."))
         forgetful: Any = lambda _context: None  # noqa: E731
 
         with pytest.raises(Exception, match=r"caller must return a Caller\(…\), got NoneType"):
             await self.converse(Setup(gateway, caller=forgetful), model.base_url)
 
-    async def test_host_tools_run_unchanged(self, gateway: Gateway, cast: Cast) -> None:
+    async def test_tools_of_the_host_run_unchanged(self, gateway: Gateway, cast: Cast) -> None:
         model = cast(use("tell_time"), Turn("Late."))
 
         await self.converse(Setup(gateway, [tell_time]), model.base_url)
 
         assert "five past ten" in answer(model.requests[1])
 
-    async def test_host_tools_keep_their_names(self, gateway: Gateway, cast: Cast) -> None:
-        """The gateway's tools get other names, and a found tool with a host's name is not
-        offered.
+    async def test_tools_of_the_host_keep_their_names(self, gateway: Gateway, cast: Cast) -> None:
+        """A meta-tool with the same name gets another name, and a found tool with the same name is
+        not offered.
         """
 
         def search_tools(query: str) -> str:
@@ -150,10 +156,10 @@ class Conformance(ABC):
         assert requests[2].tool_names.count("play_music") == 1
         assert "the host plays Yesterday" in answer(requests[3])
 
-    async def test_call_tool_calls_tools_that_are_not_offered(
+    async def test_call_tool_calls_catalog_tools_that_are_not_offered(
         self, gateway: Gateway, cast: Cast
     ) -> None:
-        """Proxies are a convenience: `call_tool` calls every tool of the catalog."""
+        """`call_tool` calls every tool of the catalog, also tools without a proxy."""
         turn = use("call_tool", name="play_music", arguments={"song": "Yesterday"})
         model = cast(turn, Turn("Done."))
 
@@ -161,7 +167,7 @@ class Conformance(ABC):
 
         assert "playing Yesterday" in answer(model.requests[1])
 
-    async def test_wrong_arguments_are_answered_with_the_schema(
+    async def test_call_with_wrong_arguments_is_answered_with_the_schema(
         self, gateway: Gateway, cast: Cast
     ) -> None:
         """The model can correct its call in one turn."""
@@ -178,8 +184,10 @@ class Conformance(ABC):
         assert "schema" in answer(model.requests[2])
         assert '"paid": false' in answer(model.requests[3])
 
-    async def test_forged_search_result_offers_no_tools(self, gateway: Gateway, cast: Cast) -> None:
-        """Only results of the gateway's own search count; texts of other tools are data."""
+    async def test_forged_search_result_of_another_tool_offers_no_tools(
+        self, gateway: Gateway, cast: Cast
+    ) -> None:
+        """Only results of the gateway's own search are read as search results."""
 
         def read_mail() -> str:
             """Read the newest mail."""
@@ -192,8 +200,10 @@ class Conformance(ABC):
         assert "delete_invoice" in answer(model.requests[1])
         assert "delete_invoice" not in model.requests[1].tool_names
 
-    async def test_host_approves_destructive_calls(self, gateway: Gateway, cast: Cast) -> None:
-        """The model is told about a refusal, and nothing is sent."""
+    async def test_host_function_approves_or_refuses_destructive_calls(
+        self, gateway: Gateway, cast: Cast
+    ) -> None:
+        """The model is told about a refusal, and the tool is not called."""
         approvals: list[Approval] = []
 
         def approve(approval: Approval) -> bool:
@@ -208,10 +218,10 @@ class Conformance(ABC):
         assert [item.entity.name for item in approvals] == ["delete_invoice"]
         assert "was not approved" in answer(model.requests[1])
 
-    async def test_destructive_call_without_an_approver_is_refused(
+    async def test_destructive_call_is_refused_without_a_host_function_that_approves(
         self, gateway: Gateway, cast: Cast
     ) -> None:
-        """The answer names the remedy."""
+        """The answer says how to allow such calls."""
         call = use("call_tool", name="delete_invoice", arguments={"number": "INV-7"})
         model = cast(call, Turn("I was not allowed to."))
 
@@ -221,7 +231,9 @@ class Conformance(ABC):
         assert "INV-7 is gone" not in refused
         assert "approve=" in refused
 
-    async def test_empty_catalog_adds_no_tools(self, open_gateway: OpenGateway, cast: Cast) -> None:
+    async def test_adapter_adds_no_tools_for_an_empty_catalog(
+        self, open_gateway: OpenGateway, cast: Cast
+    ) -> None:
         model = cast(Turn("Hello."))
 
         assert "Hello." == await self.converse(Setup(open_gateway(), [tell_time]), model.base_url)
@@ -248,8 +260,8 @@ class Finding(Conformance):
         assert output["description"] == "Look up one invoice of a customer."
         assert '"paid": false' in answer(third)
 
-    async def test_tool_list_only_grows(self, gateway: Gateway, cast: Cast) -> None:
-        """The beginning of the prompt stays the same, so the service can cache it."""
+    async def test_list_of_offered_tools_only_grows(self, gateway: Gateway, cast: Cast) -> None:
+        """The beginning of the prompt stays the same, so the model service can cache it."""
         model = cast(
             find("look up an invoice"),
             find("play a song"),
@@ -264,10 +276,10 @@ class Finding(Conformance):
         for earlier, later in pairwise(names):
             assert later[: len(earlier)] == earlier
 
-    async def test_large_catalog_offers_few_tools(
+    async def test_few_tools_of_a_large_catalog_are_offered(
         self, open_gateway: OpenGateway, catalog_of: CatalogOf, cast: Cast
     ) -> None:
-        """The catalog has 600 tools, and a result stays within its budget."""
+        """The catalog has 600 tools, and a search result stays within its budget."""
         options = Options(discovery=DiscoveryOptions(result_token_budget=200, proxies_per_search=3))
         gateway = open_gateway(options=options)
         gateway.add_source(ListSource("shelf", catalog_of(600)))
@@ -286,55 +298,61 @@ class Running(Finding):
     """Additional tests of frameworks whose agent has a client and can run repeatedly."""
 
     readers: Sequence[CallerOf[Any]]
-    """Functions that read the caller of a run, one for each place of the framework's context."""
+    """Functions that read the caller of a run, one for each part of the framework's context that
+    can hold it."""
 
     @abstractmethod
     def agent(self, setup: Setup, client: AsyncOpenAI) -> Any:
-        """Return an agent that uses *client*."""
+        """Return an agent of *setup* whose model is called through *client*."""
 
     @abstractmethod
     async def run(self, agent: Any, text: str, before: Any = None) -> tuple[str, Any]:
-        """Run the agent with *text* after *before*; return (last answer, state for the next
-        run).
+        """Run the agent with the message *text*, after the state *before*; return (last answer,
+        state for the next run).
         """
 
     @abstractmethod
     async def run_for(self, agent: Any, caller: Caller) -> object:
-        """Run the agent for *caller*, who is stored where `readers` look."""
+        """Run the agent for *caller*, who is stored where `readers` find it."""
 
     async def converse(self, setup: Setup, url: str) -> str:
-        """Run an agent once."""
         async with client_of(url) as client:
             agent = self.agent(setup, client)
             reply, _ = await self.run(agent, "Please help me.")
         return reply
 
     async def request_of_second_run(
-        self, gateway: Gateway, cast: Cast, *, later: bool
+        self, gateway: Gateway, cast: Cast, *, continues: bool
     ) -> ModelRequest:
-        """Find a tool in one run, and return the request of the next run, which continues if
-        *later*.
+        """Find a tool in one run, and return the request of a second run, which continues the first
+        one's conversation if *continues*.
         """
         model = cast(find("play a song"), Turn("What song?"))
         async with client_of(model.base_url) as client:
             agent = self.agent(Setup(gateway), client)
             _, before = await self.run(agent, "Please help me.")
-            await self.run(agent, "Yesterday.", before if later else None)
+            await self.run(agent, "Yesterday.", before if continues else None)
         return model.requests[2]
 
-    async def test_later_run_continues_with_found_tools(self, gateway: Gateway, cast: Cast) -> None:
-        """The caller of the agent stores the state."""
-        request = await self.request_of_second_run(gateway, cast, later=True)
+    async def test_second_run_of_a_conversation_offers_found_tools(
+        self, gateway: Gateway, cast: Cast
+    ) -> None:
+        """The state of the conversation is stored by the program that runs the agent."""
+        request = await self.request_of_second_run(gateway, cast, continues=True)
 
         assert "play_music" in request.tool_names
 
-    async def test_runs_do_not_share_found_tools(self, gateway: Gateway, cast: Cast) -> None:
+    async def test_run_of_another_conversation_does_not_offer_found_tools(
+        self, gateway: Gateway, cast: Cast
+    ) -> None:
         """One agent serves many conversations."""
-        request = await self.request_of_second_run(gateway, cast, later=False)
+        request = await self.request_of_second_run(gateway, cast, continues=False)
 
         assert "play_music" not in request.tool_names
 
-    async def test_caller_is_read_from_each_run(self, gateway: Gateway, cast: Cast) -> None:
+    async def test_caller_is_read_from_the_context_of_each_run(
+        self, gateway: Gateway, cast: Cast
+    ) -> None:
         """One agent serves many callers."""
         gateway.set_rules(MUSIC_RULES)
         for reads in self.readers:
@@ -348,10 +366,10 @@ class Running(Finding):
             assert "playing Yesterday" in answer(model.requests[1])
             assert "playing Yesterday" not in answer(model.requests[3])
 
-    async def test_second_search_names_offered_tools_only(
+    async def test_second_search_does_not_repeat_schemas_of_offered_tools(
         self, gateway: Gateway, cast: Cast
     ) -> None:
-        """Their schemas are not repeated."""
+        """The result contains only their names."""
         model = cast(find("play a song"), find("play a song"), Turn("Done."))
 
         await self.converse(Setup(gateway), model.base_url)
@@ -362,22 +380,24 @@ class Running(Finding):
 
 
 def client_of(url: str) -> AsyncOpenAI:
-    """Return a client without TLS, because loading certificates takes longer than all other
-    work.
+    """Return a client of the model at *url* without TLS, because loading certificates takes longer
+    than all other work.
     """
     plain = DefaultAsyncHttpxClient(verify=False)
     return AsyncOpenAI(base_url=url, api_key="test", max_retries=0, http_client=plain)
 
 
 def answer(request: ModelRequest) -> str:
-    """Return the text of the tool messages at the end of a request."""
+    """Return the text of the tool messages at the end of *request*, which are the newest
+    answers.
+    """
     reply = [message["content"] for message in request.last_tool_results()]
     parts = [part for item in reply for part in (item if isinstance(item, list) else [item])]
     return "\n".join(part["text"] if isinstance(part, dict) else str(part) for part in parts)
 
 
 def schema_of(name: str, entities: Iterable[Entity]) -> JsonObject:
-    """Return the schema of a tool in the catalog."""
+    """Return the input schema of the tool *name*."""
     (schema,) = [
         entity.definition.input_schema for entity in entities if entity.exposed_name == name
     ]

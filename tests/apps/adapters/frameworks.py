@@ -19,11 +19,11 @@ FRAMEWORKS = {
     "agent_framework": "agent_framework",
     "llama_index": "llama_index",
 }
-"""Imported modules of each adapter, keyed by extra."""
+"""Modules that the tests of each adapter import, keyed by the adapter's extra."""
 
 
 def elsewhere() -> list[str]:
-    """Return the files whose tests the gate runs in another environment."""
+    """Return the test files of adapters that the gate tests in another environment."""
     chosen = os.environ.get("ADAPTER", "").replace("-", "_")
     return [f"test_{item}.py" for item in FRAMEWORKS if chosen and item != chosen]
 

@@ -24,7 +24,9 @@ Clients = type[OpenAIChatClient | OpenAIChatCompletionClient]
 
 
 class AgentFramework(Running):
-    """The suite. A session stores found tools, and can be saved between two runs."""
+    """The common tests with the Agent Framework. A session stores found tools, and can be saved
+    between two runs.
+    """
 
     client: Clients
     readers = (lambda context: context.kwargs["caller"],)
@@ -48,25 +50,25 @@ class AgentFramework(Running):
 
 
 class TestAgentFrameworkChat(AgentFramework):
-    """The suite over Chat Completions."""
+    """The common tests over Chat Completions."""
 
     client = OpenAIChatCompletionClient
 
 
 class TestAgentFramework(AgentFramework):
-    """The suite over the Responses API."""
+    """The common tests over the Responses API."""
 
     client = OpenAIChatClient
 
-    async def test_session_remembers_found_tools_for_a_service_that_stores_messages(
+    async def test_session_stores_found_tools_if_the_service_stores_the_messages(
         self, gateway: Gateway, cast: Cast
     ) -> None:
-        """A later request contains only new messages."""
-        request = await self.request_of_second_run(gateway, cast, later=True)
+        """A later request then contains only new messages, without the search result."""
+        request = await self.request_of_second_run(gateway, cast, continues=True)
 
         assert request.stored is not None
 
-    async def test_agent_without_a_session_remembers_found_tools_with_the_tools(
+    async def test_found_tools_are_stored_with_the_run_if_there_is_no_session(
         self, gateway: Gateway, cast: Cast
     ) -> None:
         model = cast(*SONG)
@@ -82,7 +84,7 @@ agent_of = TestAgentFramework().agent
 
 
 async def test_streamed_run_calls_tools(gateway: Gateway, cast: Cast) -> None:
-    """Updates of tools and of the model alternate."""
+    """The stream contains updates of tool calls and of the model in turn."""
     model = cast(*SONG)
 
     async with client_of(model.base_url) as client:
@@ -95,7 +97,9 @@ async def test_streamed_run_calls_tools(gateway: Gateway, cast: Cast) -> None:
     assert "playing Yesterday" in answer(model.requests[2])
 
 
-async def test_tools_of_the_service_are_passed_unchanged(gateway: Gateway, cast: Cast) -> None:
+async def test_tools_that_the_model_service_runs_are_passed_unchanged(
+    gateway: Gateway, cast: Cast
+) -> None:
     model = cast(Turn("Sunny."))
 
     async with client_of(model.base_url) as client:

@@ -24,13 +24,13 @@ TOOLS = ToolList(names=meta_names(OPTIONS, ()))
 async def answer_to(
     gateway: Gateway, name: str, tools: ToolList = TOOLS, /, **arguments: object
 ) -> dict[str, object]:
-    """Return the answer to a call of the model."""
+    """Return the answer to a call of the tool *name* by the model, as a content block."""
     call = tool_call({"type": "tool_use", "id": "toolu_1", "name": name, "input": arguments})
     return tool_result(await handle_call(gateway, tools, call), OPTIONS)
 
 
-async def test_found_tool_is_a_reference_to_a_deferred_definition(gateway: Gateway) -> None:
-    """The service shows the referenced definition with its real schema."""
+async def test_search_returns_references_to_deferred_definitions(gateway: Gateway) -> None:
+    """The service shows the model each referenced definition with its real schema."""
     entities = await gateway.list_tools()
     deferred = {str(item["name"]): item for item in (definition(e, OPTIONS) for e in entities)}
 
@@ -48,7 +48,9 @@ async def test_found_tool_is_a_reference_to_a_deferred_definition(gateway: Gatew
     assert "defer_loading" not in definition(entities[0], OPTIONS, deferred=False)
 
 
-async def test_caller_gets_definitions_and_answers_of_its_scopes(gateway: Gateway) -> None:
+async def test_caller_gets_only_definitions_and_answers_that_its_scopes_allow(
+    gateway: Gateway,
+) -> None:
     gateway.set_rules({"local/find_invoice": Access(scopes=frozenset({"billing"}))})
     output = []
     for caller in (Caller(scopes=frozenset({"billing"})), ANYONE):
@@ -64,14 +66,14 @@ async def test_caller_gets_definitions_and_answers_of_its_scopes(gateway: Gatewa
 
 
 async def test_search_without_matches_is_answered_as_text(gateway: Gateway) -> None:
-    """A list of references must not be empty."""
+    """The service refuses an empty list of references."""
     block = await answer_to(gateway, "search_tools", query="xylophonq")
 
     assert "No tool matches" in str(block["content"])
 
 
-async def test_call_is_answered_as_text_and_failures_are_marked(gateway: Gateway) -> None:
-    """The answer to a wrong call contains the schema."""
+async def test_call_is_answered_as_text_and_a_failed_call_is_marked(gateway: Gateway) -> None:
+    """The answer to a call with wrong arguments contains the schema."""
     played = await answer_to(gateway, "play_music", song="Yesterday")
     failed = await answer_to(gateway, "play_music")
 
@@ -79,7 +81,7 @@ async def test_call_is_answered_as_text_and_failures_are_marked(gateway: Gateway
     assert (True, True) == (failed["is_error"], "schema" in json.loads(str(failed["content"])))
 
 
-async def test_names_of_the_host_are_not_referenced(gateway: Gateway) -> None:
+async def test_search_returns_no_reference_to_a_name_of_a_host_tool(gateway: Gateway) -> None:
     """The reference would mean the host's tool."""
     result = await gateway.search("look up an invoice")
 
@@ -88,7 +90,7 @@ async def test_names_of_the_host_are_not_referenced(gateway: Gateway) -> None:
     assert "find_invoice" not in [block["tool_name"] for block in hidden]
 
 
-def test_function_is_converted_completely() -> None:
+def test_to_anthropic_converts_every_field_of_a_function_tool() -> None:
     search, _ = meta_tools(TOOLS.names, "The catalog holds 3 tools.")
     function = {"name": "a", "description": "b", "parameters": {}, "strict": True}
 
@@ -98,8 +100,8 @@ def test_function_is_converted_completely() -> None:
     )
 
 
-def test_other_kinds_of_tools_are_refused() -> None:
-    """Tools that the service runs have no schema."""
+def test_to_anthropic_refuses_tools_that_are_not_functions() -> None:
+    """Tools that the model service runs have no schema to convert."""
     with pytest.raises(InvalidRequestError, match="function tools"):
         to_anthropic({"type": "web_search"})
     with pytest.raises(InvalidRequestError, match="tool_use"):

@@ -19,7 +19,7 @@ from tests.apps.cli.running import child
 ROOT = Path(__file__).parents[3]
 
 
-def test_package_imports_no_framework() -> None:
+def test_importing_the_adapters_package_imports_no_framework() -> None:
     """Users of one framework have not installed the others."""
     script = (
         f"import sys, gateway.adapters\n"
@@ -29,7 +29,7 @@ def test_package_imports_no_framework() -> None:
 
 
 @pytest.mark.parametrize("adapter", FRAMEWORKS)
-def test_missing_framework_is_named_with_its_extra(adapter: str) -> None:
+def test_adapter_names_the_extra_of_a_missing_framework(adapter: str) -> None:
     if find_spec(FRAMEWORKS[adapter]) is not None:
         assert import_module(f"gateway.adapters.{adapter}").__doc__
         return
@@ -39,7 +39,7 @@ def test_missing_framework_is_named_with_its_extra(adapter: str) -> None:
         import_module(f"gateway.adapters.{adapter}")
 
 
-def test_framework_has_an_extra_an_adapter_a_test_and_an_example() -> None:
+def test_every_framework_has_an_extra_an_adapter_a_test_and_an_example() -> None:
     gate = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     document = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -59,11 +59,11 @@ EXAMPLES = {
     "anthropic_blocks": '"tool_name": "find_invoice"',
     **{f"{name}_agent": "Invoice INV-2042 is still open: 480.50 EUR." for name in FRAMEWORKS},
 }
-"""Last line printed by each example program."""
+"""Last line that each example program of an adapter prints, keyed by name of the program."""
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_example_runs(tmp_path: Path, example: str) -> None:
+def test_example_of_an_adapter_runs(tmp_path: Path, example: str) -> None:
     framework = FRAMEWORKS.get(example.removesuffix("_agent"))
     if framework and find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed")

@@ -23,7 +23,7 @@ ASK: Any = {"messages": [{"role": "user", "content": "Please help me."}]}
 
 
 def agent_of(setup: Setup, url: str) -> Any:
-    """Return an agent that uses the scripted model."""
+    """Return an agent of *setup* with the scripted model at *url*."""
     model = ChatOpenAI(model="scripted", base_url=url, api_key="test", max_retries=0)
     middleware = GatewayMiddleware(setup.gateway, approve=setup.approve, caller=setup.caller)
     return create_agent(
@@ -44,7 +44,7 @@ def of_config(_runtime: Any) -> Caller:
 
 
 class TestLangchain(Running):
-    """The suite with asynchronous runs."""
+    """The common tests with asynchronous runs."""
 
     readers = (of_context, of_config)
 
@@ -65,14 +65,16 @@ class TestLangchain(Running):
 
 
 class TestLangchainBlocking(TestLangchain):
-    """The suite with blocking runs."""
+    """The common tests with blocking runs."""
 
     async def asked(self, agent: Any, state: Any, **named: Any) -> Any:
         return agent.invoke(state, **named)
 
 
-async def test_message_contains_text_and_artifact(gateway: Gateway, cast: Cast) -> None:
-    """The artifact is the whole result, and failures are marked."""
+async def test_tool_message_contains_the_text_and_the_whole_result(
+    gateway: Gateway, cast: Cast
+) -> None:
+    """The whole result is the artifact of the message. Messages of failed calls are marked."""
     model = cast(
         use("call_tool", name="find_invoice", arguments={"number": "INV-7"}),
         use("call_tool", name="find_invoice", arguments={}),
@@ -86,7 +88,9 @@ async def test_message_contains_text_and_artifact(gateway: Gateway, cast: Cast) 
     assert ("error", None) == (failed.status, failed.artifact)
 
 
-async def test_unknown_tool_is_answered_with_similar_names(gateway: Gateway, cast: Cast) -> None:
+async def test_call_of_an_unknown_tool_is_answered_with_similar_names(
+    gateway: Gateway, cast: Cast
+) -> None:
     model = cast(find("invoice"), use("find_invoices", number="INV-7"), Turn("Done."))
 
     done = await agent_of(Setup(gateway, [tell_time]), model.base_url).ainvoke(ASK)

@@ -41,7 +41,9 @@ pytestmark = pytest.mark.filterwarnings(
 
 @pytest.fixture
 def cast(cast: Cast) -> Cast:
-    """A model that adds text to every call, because the integration fails without text."""
+    """Function that starts a scripted model which adds text to every call, because LlamaIndex's
+    integration fails without text.
+    """
 
     def start(*turns: Turn) -> ScriptedModel:
         return cast(*(replace(turn, text=turn.text or "One moment.") for turn in turns))
@@ -50,14 +52,14 @@ def cast(cast: Cast) -> Cast:
 
 
 class TestLlamaIndex(Conformance):
-    """The suite."""
+    """The common tests with LlamaIndex."""
 
     async def converse(self, setup: Setup, url: str) -> str:
         return await ask(setup, url, "Please help me.")
 
 
 async def ask(setup: Setup, url: str, text: str) -> str:
-    """Ask an agent that uses the scripted model."""
+    """Send *text* to an agent of *setup* with the scripted model at *url*; return its answer."""
     llm = MistralAI(model="mistral-large-latest", api_key="test", endpoint=url.removesuffix("/v1"))
     retriever = GatewayRetriever(
         setup.gateway, setup.host, approve=setup.approve, caller=setup.caller
@@ -69,8 +71,10 @@ async def ask(setup: Setup, url: str, text: str) -> str:
         return str(await agent.run(text))
 
 
-async def test_matches_of_the_message_become_tools(gateway: Gateway, cast: Cast) -> None:
-    """LlamaIndex retrieves before the first request to the model. The schemas are the real ones."""
+async def test_tools_that_match_the_user_message_are_offered(gateway: Gateway, cast: Cast) -> None:
+    """LlamaIndex searches before the first request to the model. The offered tools have their real
+    schemas.
+    """
     model = cast(use("find_invoice", number="INV-7"), Turn("Not paid."))
 
     output = await ask(Setup(gateway, [tell_time]), model.base_url, "look up an invoice")
@@ -83,8 +87,8 @@ async def test_matches_of_the_message_become_tools(gateway: Gateway, cast: Cast)
     assert '"paid": false' in answer(second)
 
 
-async def test_tools_found_by_the_model_are_called_by_name(gateway: Gateway, cast: Cast) -> None:
-    """The result of a search contains the schemas, because no tool can be added during a run."""
+async def test_model_calls_tools_of_its_own_search_by_name(gateway: Gateway, cast: Cast) -> None:
+    """LlamaIndex cannot add tools during a run, so a search result contains their schemas."""
     call = use("call_tool", name="play_music", arguments={"song": "Yesterday"})
     model = cast(find("play a song"), call, Turn("Enjoy."))
 

@@ -37,7 +37,7 @@ set_tracing_disabled(disabled=True)
 
 
 class TestOpenAIAgents(Running):
-    """The suite over the Responses API."""
+    """The common tests over the Responses API."""
 
     model: Models = OpenAIResponsesModel
     readers = (lambda run: run.context,)
@@ -59,7 +59,7 @@ class TestOpenAIAgents(Running):
 
 
 class TestOpenAIAgentsChat(TestOpenAIAgents):
-    """The suite over Chat Completions."""
+    """The common tests over Chat Completions."""
 
     model = OpenAIChatCompletionsModel
 
@@ -68,7 +68,7 @@ agent_of = TestOpenAIAgents().agent
 
 
 async def test_streamed_run_calls_tools(gateway: Gateway, cast: Cast) -> None:
-    """Events of tools and of the model alternate."""
+    """The stream contains events of tools and of the model in turn."""
     model = cast(*SONG)
 
     async with client_of(model.base_url) as client:
@@ -79,8 +79,12 @@ async def test_streamed_run_calls_tools(gateway: Gateway, cast: Cast) -> None:
     assert "Enjoy." == run.final_output
 
 
-async def test_wrapped_client_works_with_the_sdk(gateway: Gateway, cast: Cast) -> None:
-    """Discovery happens below the SDK, which sees only the last reply. No adapter is needed."""
+async def test_agent_works_with_a_client_that_the_gateway_wraps(
+    gateway: Gateway, cast: Cast
+) -> None:
+    """The wrapped client searches and calls by itself, and the SDK gets only the last reply. No
+    adapter is needed.
+    """
     model = cast(*SONG)
 
     async with client_of(model.base_url) as client:
@@ -93,8 +97,8 @@ async def test_wrapped_client_works_with_the_sdk(gateway: Gateway, cast: Cast) -
     assert "playing Yesterday" in answer(model.requests[2])
 
 
-async def test_request_without_a_run_gets_only_unscoped_tools(gateway: Gateway) -> None:
-    """A caller that is given for all runs still applies."""
+async def test_request_outside_a_run_gets_only_tools_that_need_no_scope(gateway: Gateway) -> None:
+    """If the adapter has one caller for all runs, that caller's scopes apply."""
     gateway.set_rules(MUSIC_RULES)
     servers = [GatewayServer(gateway, caller=item) for item in (lambda _run: ADA, ADA)]
 
@@ -103,8 +107,8 @@ async def test_request_without_a_run_gets_only_unscoped_tools(gateway: Gateway) 
     assert [True, False] == [item.is_error for item in results]
 
 
-async def test_server_answers_without_a_run(gateway: Gateway) -> None:
-    """The SDK's own tools list servers in this way."""
+async def test_server_lists_and_calls_tools_outside_a_run(gateway: Gateway) -> None:
+    """Tools of the SDK list the tools of servers in this way."""
     server = GatewayServer(gateway)
 
     await server.connect()

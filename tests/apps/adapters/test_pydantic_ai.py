@@ -33,7 +33,7 @@ Models = type[OpenAIChatModel | OpenAIResponsesModel]
 
 
 class TestPydanticAi(Running):
-    """The suite over Chat Completions."""
+    """The common tests over Chat Completions."""
 
     model: Models = OpenAIChatModel
     readers = (lambda ctx: ctx.deps,)
@@ -58,7 +58,7 @@ class TestPydanticAi(Running):
 
 
 class TestPydanticAiResponses(TestPydanticAi):
-    """The suite over the Responses API."""
+    """The common tests over the Responses API."""
 
     model = OpenAIResponsesModel
 
@@ -66,8 +66,9 @@ class TestPydanticAiResponses(TestPydanticAi):
 agent_of = TestPydanticAi().agent
 
 
-async def test_failed_call_is_marked_without_a_retry(gateway: Gateway, cast: Cast) -> None:
-    """The retry budget of the agent is not used."""
+async def test_failed_call_is_marked_and_uses_no_retry_of_the_agent(
+    gateway: Gateway, cast: Cast
+) -> None:
     model = cast(use("call_tool", name="find_invoice", arguments={}), Turn("Sorry."))
 
     async with client_of(model.base_url) as client:
@@ -77,7 +78,7 @@ async def test_failed_call_is_marked_without_a_retry(gateway: Gateway, cast: Cas
     assert ["failed"] == [part.outcome for part in parts if isinstance(part, ToolReturnPart)]
 
 
-async def test_tool_search_of_the_framework_keeps_its_name(gateway: Gateway, cast: Cast) -> None:
+async def test_search_tool_of_the_framework_keeps_its_name(gateway: Gateway, cast: Cast) -> None:
     """The gateway's search tool has the same name, so it gets another one."""
     model = cast(
         use("search_tools", queries=["time of day"]),

@@ -21,7 +21,7 @@ BIN = Path(sys.executable).parent
 _SERVERS = Path(__file__).parents[2] / "core" / "mcp" / "servers"
 CLOCK = (sys.executable, str(_SERVERS / "quick.py"), "clock")
 TIME: dict[str, object] = {"command": CLOCK[0], "args": [*CLOCK[1:]]}
-"""A stand-in for the real time server with the same tools; it starts quickly."""
+"""Command of a small program that replaces the real time server and offers the same tools."""
 REAL_TIME: dict[str, object] = {"command": str(BIN / "mcp-server-time")}
 EXCEL: dict[str, object] = {"command": str(BIN / "excel-mcp-server"), "args": ["stdio"]}
 WITHOUT_PACKAGE = """
@@ -53,34 +53,38 @@ class Place:
     folder: Path
 
     def config(self, servers: Mapping[str, object] | None = None, **more: object) -> str:
-        """Write a configuration (by default with the time server) and return its path."""
+        """Write a configuration with *servers* (by default the time server) and other members;
+        return its path.
+        """
         table = {"time": TIME} if servers is None else servers
         return str(self.put("servers.json", {"mcpServers": table, **more}))
 
     def put(self, path: str, content: object) -> Path:
-        """Write a file: text, or an object as JSON."""
+        """Write *content* (a text, or an object as JSON) to a file in the folder; return it."""
         file = self.folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
         return file
 
     def hostile(self, mode: str = "plain", **more: object) -> dict[str, object]:
-        """Return the entry of a server that records its starts and misbehaves by *mode*."""
+        """Return the configuration of a server that records its starts and misbehaves as *mode*
+        says.
+        """
         args = [str(_SERVERS / "hostile.py"), mode, str(self.folder / "record")]
         return {"command": sys.executable, "args": args, **more}
 
     @property
     def cache(self) -> Path:
-        """Folder of stored vectors."""
+        """Folder in which commands store vectors."""
         return self.folder / "cache"
 
     @property
     def own_config(self) -> Any:
-        """Content of the configuration in the folder."""
+        """Parsed content of the configuration in this folder."""
         return json.loads((self.folder / "mcp.json").read_text("utf-8"))
 
     def run(self, *arguments: str, stdin: str = "", env: Mapping[str, str] | None = None) -> Ran:
-        """Run a command in this process."""
+        """Run a gateway command in this process, with *stdin* as its standard input."""
         variables = {"GATEWAY_CACHE_DIR": str(self.cache), "COLUMNS": "200", **(env or {})}
         ended = CliRunner().invoke(app, list(arguments), input=stdin, env=variables)
         if ended.exception is not None and not isinstance(ended.exception, SystemExit):
@@ -88,7 +92,7 @@ class Place:
         return Ran(code=ended.exit_code, out=ended.stdout, err=ended.stderr)
 
     def at_home(self, *arguments: str) -> Ran:
-        """Run a command in this folder, which is also the home folder."""
+        """Run a gateway command in this folder, and use the folder as the home folder too."""
         home = str(self.folder)
         env = {"HOME": home, "XDG_CONFIG_HOME": f"{home}/.config"}
         with contextlib.chdir(self.folder):
@@ -119,7 +123,9 @@ class Place:
 def start_python(
     *command: str, cwd: Path, env: Mapping[str, str]
 ) -> Iterator[tuple[subprocess.Popen[str], Iterator[str]]]:
-    """Start Python like `child`; yield the process and the lines of its standard error."""
+    """Start Python like `child`, without waiting; yield the process and the lines of its standard
+    error.
+    """
     with subprocess.Popen(
         [sys.executable, *command],
         cwd=cwd,

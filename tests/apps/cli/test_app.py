@@ -23,13 +23,13 @@ finally:
 """
 
 
-def test_version_loads_no_heavy_module(tmp_path: Path) -> None:
+def test_version_option_imports_no_heavy_module(tmp_path: Path) -> None:
     ran = child("-c", _LOADED, "--version", cwd=tmp_path, env={})
 
     assert (OK, f"tool-gateway {VERSION}\n[]\n") == (ran.code, ran.out)
 
 
-def test_help_loads_no_heavy_module(tmp_path: Path) -> None:
+def test_help_option_imports_no_heavy_module(tmp_path: Path) -> None:
     ran = child("-c", _LOADED, "--help", cwd=tmp_path, env={})
 
     assert (OK, True) == (ran.code, ran.out.endswith("\n[]\n"))
@@ -49,7 +49,7 @@ def test_help_shows_every_exit_code(place: Place, command: tuple[str, ...]) -> N
     assert [code for code, meaning in EXIT_CODES.items() if f"{code} {meaning}" not in output] == []
 
 
-def test_main_writes_to_any_stream() -> None:
+def test_main_prints_to_streams_that_cannot_be_reconfigured() -> None:
     """Hosts that call `main` may replace the standard streams."""
     caught = StringIO()
 
@@ -60,13 +60,13 @@ def test_main_writes_to_any_stream() -> None:
 
 
 class _Interrupted(list[str]):
-    """Arguments that are interrupted while they are read."""
+    """Arguments whose reading is interrupted like by Ctrl-C."""
 
     def __iter__(self) -> Iterator[str]:
         raise KeyboardInterrupt
 
 
-def test_interrupt_during_parsing_shows_no_traceback() -> None:
+def test_interrupt_while_arguments_are_parsed_shows_no_traceback() -> None:
     with pytest.raises(SystemExit) as ended:
         main(_Interrupted(["--version"]))
 

@@ -8,8 +8,7 @@ from gateway.storage import SqlCatalog
 from tests.apps.cli.running import Place
 
 
-def test_approve_shows_and_approves_changes(place: Place) -> None:
-    """The command line was edited, and a tool has another definition."""
+def test_approve_shows_and_approves_a_changed_command_line_and_tool(place: Place) -> None:
     place.run("tools", "-c", place.config({"srv": place.hostile("plain")}))
     config = place.config({"srv": place.hostile("dressed_up")})
     changed = place.run("tools", "-c", config)
@@ -47,11 +46,11 @@ def test_approve_shows_and_approves_changes(place: Place) -> None:
     ],
     ids=" ".join,
 )
-def test_commands_do_not_start_unapproved_servers_under_block(
+def test_commands_do_not_start_changed_servers_if_on_change_is_block(
     place: Place, command: list[str]
 ) -> None:
-    """The policy is set in the environment, because people who can write the configuration must not
-    weaken it.
+    """`GATEWAY_ON_CHANGE` is set in the environment, because people who can write the configuration
+    must not weaken it.
     """
     env = {"GATEWAY_ON_CHANGE": "block"}
     config = place.config({"srv": place.hostile(env={"PYTHONPATH": "/one"})})
@@ -69,7 +68,7 @@ def test_commands_do_not_start_unapproved_servers_under_block(
     assert started != record.read_text()
 
 
-def test_login_refuses_unapproved_addresses_under_block(place: Place) -> None:
+def test_login_refuses_a_changed_address_if_on_change_is_block(place: Place) -> None:
     env = {"GATEWAY_ON_CHANGE": "block"}
     config = place.config({"srv": {"url": "http://127.0.0.1:1/one"}})
     place.run("tools", "-c", config, env=env)
@@ -81,8 +80,8 @@ def test_login_refuses_unapproved_addresses_under_block(place: Place) -> None:
     assert "srv" in place.run("approve", "-c", config).out
 
 
-def test_unknown_policy_is_refused(place: Place) -> None:
-    """A misspelt policy must not weaken the default."""
+def test_unknown_policy_for_changes_is_refused(place: Place) -> None:
+    """A misspelt `GATEWAY_ON_CHANGE` must not weaken the default."""
     refused = place.run("tools", "-c", place.config(), env={"GATEWAY_ON_CHANGE": "blok"})
 
     assert 2 == refused.code
@@ -106,7 +105,7 @@ def test_approve_gives_the_name_of_a_removed_server_to_another_tool(place: Place
     assert ["good", "third_good"] == [tool["exposed_name"] for tool in after.json["tools"]]
 
 
-def test_approve_and_doctor_report_nearly_equal_names(place: Place) -> None:
+def test_approve_and_doctor_report_tools_with_nearly_equal_names(place: Place) -> None:
     records = SqlCatalog.in_files(place.cache / "catalog.sqlite3")
     config = place.config({"a": place.hostile(), "b": place.hostile()})
     for server, tool in (("a", "get_user_role"), ("b", "get_user_roles")):
@@ -121,8 +120,8 @@ def test_approve_and_doctor_report_nearly_equal_names(place: Place) -> None:
     assert "nearly equal names" in place.run("doctor", "-c", config).out
 
 
-def test_corrupt_store_is_reported(place: Place) -> None:
-    """Doctor reports it as long as the old file exists."""
+def test_corrupt_store_of_approvals_is_reported(place: Place) -> None:
+    """`gateway doctor` reports it until the corrupt file is deleted."""
     config = place.config({"srv": place.hostile()})
     place.run("tools", "-c", config)
     (place.cache / "catalog.sqlite3").write_text("junk" * 4096)
@@ -150,7 +149,7 @@ def test_approve_accepts_a_server_name_and_refuses_unknown_names(place: Place) -
     assert "no server 'other' is configured; configured servers: srv" in unknown.err
 
 
-def test_approved_alias_is_called_without_other_servers(place: Place) -> None:
+def test_call_of_an_approved_alias_starts_only_its_original_server(place: Place) -> None:
     virtual = {"v": {"tools": {"best": "srv/good"}}}
     place.run("tools", "-c", place.config({"srv": place.hostile("plain")}, virtualServers=virtual))
     servers = {"srv": place.hostile("dressed_up"), "other": {"command": "no-such-program"}}

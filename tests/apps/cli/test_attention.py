@@ -6,8 +6,8 @@ from gateway.cli import NEEDS_PERSON, OK
 from tests.apps.cli.running import Place
 
 
-def test_attention_is_empty_without_issues(place: Place) -> None:
-    """A server with a recent tool list is started only by --live."""
+def test_attention_lists_nothing_without_issues(place: Place) -> None:
+    """A server whose tools were listed recently is started only with --live."""
     config = place.config({"srv": place.hostile()})
     first = place.run("attention", "-c", config, "--json")
     record = place.folder / "record"
@@ -21,7 +21,7 @@ def test_attention_is_empty_without_issues(place: Place) -> None:
     assert (OK, True) == (live.code, len(started) < len(record.read_text()))
 
 
-def test_attention_lists_issues_with_remedies_until_resolved(place: Place) -> None:
+def test_attention_lists_issues_with_remedies_until_they_are_resolved(place: Place) -> None:
     down = {"url": "http://127.0.0.1:1/mcp"}
     guarded = {**down, "auth": {"type": "oauth"}}
     place.run("tools", "-c", place.config({"srv": place.hostile("plain")}))
@@ -44,7 +44,7 @@ def test_attention_lists_issues_with_remedies_until_resolved(place: Place) -> No
     assert ["signed_out", "failing"] == [issue["kind"] for issue in later.json["issues"]]
 
 
-def test_attention_reads_the_newest_report_of_the_console(place: Place) -> None:
+def test_attention_reads_the_newest_evaluation_report_of_the_console(place: Place) -> None:
     config = place.config({"srv": place.hostile()})
     place.put("cache/reports/2026-01-01.json", "{}")
     result = place.run("attention", "-c", config, "--json")

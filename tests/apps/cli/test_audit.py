@@ -11,7 +11,7 @@ ADD = ("catalog", "add", "dataset", "iris", "-d", "Measured flowers.")
 OFF = {"GATEWAY_AUDIT_RECORD": "off"}
 
 
-def test_commands_record_their_changes(place: Place) -> None:
+def test_commands_that_change_something_write_to_the_audit_log(place: Place) -> None:
     place.run(*ADD)
     place.run("catalog", "change", "dataset:catalog/iris", "--disable")
     place.run("usage", "forget", "--all")
@@ -36,7 +36,7 @@ def test_commands_record_their_changes(place: Place) -> None:
     assert (NOTHING, USAGE, USAGE) == (later.code, wrong.code, off.code)
 
 
-def test_call_approves_a_call_that_a_policy_asks_about(place: Place) -> None:
+def test_call_with_approve_makes_a_call_that_a_policy_asks_about(place: Place) -> None:
     config = place.config(policies=[{"action": "ask", "name": "clock"}])
     call = ("call", "get_current_time", '{"timezone": "Asia/Tokyo"}', "-c", config)
 

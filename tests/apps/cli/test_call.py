@@ -12,7 +12,7 @@ from tests.apps.cli.running import EXCEL, REAL_TIME, Place
 _TOKYO = '{"timezone": "Asia/Tokyo"}'
 
 
-def test_call_prints_the_answer(place: Place) -> None:
+def test_call_prints_the_answer_of_the_tool(place: Place) -> None:
     config = place.config({"time": REAL_TIME})
     ran = place.run("call", "get_current_time", _TOKYO, "-c", config)
     whole = place.run("call", "time/get_current_time", "-", "-c", config, "--json", stdin=_TOKYO)
@@ -34,7 +34,7 @@ def test_call_fails_if_the_tool_reports_an_error(place: Place) -> None:
 
 
 @pytest.mark.parametrize("arguments", ["{", "[]", "7"])
-def test_call_refuses_arguments_that_are_not_an_object_before_a_start(
+def test_call_refuses_arguments_that_are_not_an_object_without_starting_a_server(
     place: Place, arguments: str
 ) -> None:
     ran = place.run("call", "get_current_time", arguments, "-c", "nowhere.json")
@@ -54,7 +54,7 @@ def test_call_shows_the_schema_for_invalid_arguments(place: Place) -> None:
     assert data.json["error"]["schema"]["required"] == ["timezone"]
 
 
-def test_call_reports_a_dead_server_instead_of_an_unknown_tool(place: Place) -> None:
+def test_call_of_a_tool_of_a_dead_server_names_the_server(place: Place) -> None:
     config = place.config({"gone": {"command": "no-such-program"}})
 
     ran = place.run("call", "gone/anything", "{}", "-c", config)

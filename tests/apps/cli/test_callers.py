@@ -31,7 +31,7 @@ NAMED = (
 
 
 def configs(place: Place) -> tuple[str, str]:
-    """Return two configurations: with and without a server that needs a scope."""
+    """Return the paths of two configurations: with and without a server that needs a scope."""
     plain = place.hostile()
     servers = {"mcpServers": {"time": SCOPED, "plain": plain}}
     without = {"mcpServers": {"plain": plain}}
@@ -39,8 +39,10 @@ def configs(place: Place) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("command", SHOWN, ids=" ".join)
-def test_commands_show_what_their_caller_may_see(place: Place, command: tuple[str, ...]) -> None:
-    """A tenant alone has no scope."""
+def test_commands_show_only_tools_that_their_caller_may_see(
+    place: Place, command: tuple[str, ...]
+) -> None:
+    """A caller with only a tenant has no scope, so it cannot see tools that need one."""
     both, _ = configs(place)
     holder = place.run(*command, "-c", both, "--scope", "clock", "--scope", "other")
     guest = place.run(*command, "-c", both, "--tenant", "acme", "--user", "ada")
@@ -50,7 +52,7 @@ def test_commands_show_what_their_caller_may_see(place: Place, command: tuple[st
 
 
 @pytest.mark.parametrize("command", NAMED, ids=" ".join)
-def test_hidden_name_is_answered_like_an_unknown_name(
+def test_commands_answer_a_hidden_name_like_an_unknown_name(
     place: Place, command: tuple[str, ...]
 ) -> None:
     """The outputs are equal byte for byte."""
@@ -64,14 +66,14 @@ def test_hidden_name_is_answered_like_an_unknown_name(
     assert hidden.code
 
 
-def test_commands_without_a_caller_read_the_whole_graph(place: Place) -> None:
+def test_graph_commands_without_caller_options_read_the_whole_graph(place: Place) -> None:
     both, _ = configs(place)
 
     assert "get_current_time" in place.run("graph", "export", "-c", both).out
 
 
 @pytest.mark.parametrize(("more", "tools"), [((), 1), (("--scope", "clock"), 3)])
-async def test_options_describe_the_caller_over_pipes(
+async def test_serve_over_pipes_uses_the_caller_that_its_options_describe(
     place: Place, more: tuple[str, ...], tools: int
 ) -> None:
     both, _ = configs(place)

@@ -16,7 +16,9 @@ SET = ("catalog", "add", "dataset", "iris", "-d", "Measured flowers.", "--tag", 
 
 @pytest.fixture
 def stocked(place: Place) -> Place:
-    """A place with an imported card, skill and three servers. One file of the folder is broken."""
+    """Folder whose catalog has an imported agent card, a skill and three servers; one manifest of
+    the folder is broken.
+    """
     put(place.folder / "all" / "route.json", NEW)
     put(place.folder / "all" / "pdf" / "SKILL.md", PDF)
     put(place.folder / "all" / "bad.json", "{")
@@ -25,7 +27,7 @@ def stocked(place: Place) -> Place:
     return place
 
 
-def test_entry_is_added_listed_shown_found_and_removed(place: Place) -> None:
+def test_catalog_entry_is_added_listed_shown_found_and_removed(place: Place) -> None:
     added = place.run(*SET, "--metadata", '{"a": {"b": 1, "c": 2}}', "--status", "draft")
     listed = place.run("catalog", "list")
     output = place.run("catalog", "show", "dataset:catalog/iris")
@@ -53,7 +55,7 @@ def test_entry_is_added_listed_shown_found_and_removed(place: Place) -> None:
     assert "gateway catalog import" in empty.out
 
 
-def test_search_of_a_kind_ranks_two_entries_like_rest(place: Place) -> None:
+def test_search_with_kind_ranks_entries_like_the_rest_api(place: Place) -> None:
     place.run(*SET)
     place.run("catalog", "add", "dataset", "oaks", "-d", "Measured trees.")
     kind = ("--kind", "dataset", "--strategy", "graph", "--json")
@@ -67,7 +69,7 @@ def test_search_of_a_kind_ranks_two_entries_like_rest(place: Place) -> None:
     assert (ids[:1], [1.0]) == ([item["id"] for item in first["matches"]], first["display_scores"])
 
 
-def test_search_finds_beta_entries_by_default(place: Place) -> None:
+def test_search_finds_entries_with_status_beta_by_default(place: Place) -> None:
     place.run(*SET, "--status", "beta")
     kind = ("--kind", "dataset", "--strategy", "graph", "--json")
     result = place.run("search", "flowers", *kind).json
@@ -77,7 +79,7 @@ def test_search_finds_beta_entries_by_default(place: Place) -> None:
     assert 1 == active.code
 
 
-def test_unknown_entry_and_invalid_field_are_reported(place: Place) -> None:
+def test_unknown_entry_id_and_invalid_field_are_reported(place: Place) -> None:
     place.run(*SET, "--scope", "staff")
 
     for arguments, data in (
@@ -106,8 +108,8 @@ def test_import_reads_manifests_and_reports_broken_ones(stocked: Place) -> None:
 
 
 @pytest.mark.parametrize("target", ["bundle.json", "folder"])
-def test_exported_entries_are_imported_unchanged(stocked: Place, target: str) -> None:
-    """Existing files are not overwritten."""
+def test_import_restores_exported_entries(stocked: Place, target: str) -> None:
+    """An export does not overwrite existing files."""
     stocked.run(*SET, "--status", "deprecated")
     stocked.run("catalog", "import", str(stocked.folder / "all"), "--namespace", "catalog")
     before = stocked.run("catalog", "export").json
@@ -129,7 +131,7 @@ def test_exported_entries_are_imported_unchanged(stocked: Place, target: str) ->
     assert ["skill"] == [item["kind"] for item in kinds]
 
 
-def test_list_filters_by_words_and_reports_facets(stocked: Place) -> None:
+def test_catalog_list_filters_by_words_and_prints_facets(stocked: Place) -> None:
     stocked.run(*SET)
     stocked.run("catalog", "change", "dataset:catalog/iris", "--disable")
     result = stocked.run(
@@ -145,7 +147,7 @@ def test_list_filters_by_words_and_reports_facets(stocked: Place) -> None:
     assert (2, 1) == (others.json["total"], len(others.json["entities"]))
 
 
-def test_change_edits_entities_and_names_failures(stocked: Place) -> None:
+def test_catalog_change_edits_entities_and_names_ids_that_failed(stocked: Place) -> None:
     change = ("catalog", "change")
     stocked.run(*SET)
     by_id = stocked.run(*change, "dataset:catalog/iris", "nobody", "--add-tag", "eu")
@@ -168,8 +170,8 @@ def test_change_edits_entities_and_names_failures(stocked: Place) -> None:
     assert [2] * len(wrong) == [stocked.run(*arguments).code for arguments in wrong]
 
 
-def test_export_writes_servers_or_a_virtual_server(place: Place) -> None:
-    """Secrets are written as references."""
+def test_catalog_export_writes_servers_or_a_virtual_server(place: Place) -> None:
+    """Secrets of servers are written as references."""
     secret = "ghp_" + "a1B2" * 9
     config = place.config({"srv": place.hostile(env={"API_KEY": secret}), "b": TIME})
     export = ("catalog", "export", "-c", config)

@@ -17,13 +17,15 @@ os.execv({command!r}[0], {command!r})
 
 
 def verdicts_of(ended: Ran) -> tuple[int, dict[str, tuple[str, list[str]]]]:
-    """Return the exit code, and the verdict and reasons of each tool."""
+    """Return the exit code of `gateway check`, and the verdict and reasons for each tool, keyed
+    by id.
+    """
     tools = ended.json["tools"]
     return ended.code, {tool["tool"]: (tool["verdict"], tool["reasons"]) for tool in tools}
 
 
 def test_check_starts_servers_only_with_live(place: Place) -> None:
-    """A tool is unknown before its server was listed."""
+    """Without --live, a tool is unknown until its server was listed once."""
     config = place.config({"srv": place.hostile()})
     record = place.folder / "record"
     before = place.run("check", "srv/good", "-c", config, "--json")
@@ -42,7 +44,9 @@ def test_check_starts_servers_only_with_live(place: Place) -> None:
 
 
 @pytest.mark.parametrize("policy", ["warn", "block"])
-def test_check_reports_changes_under_either_policy(place: Place, policy: str) -> None:
+def test_check_reports_changed_definitions_whether_on_change_is_warn_or_block(
+    place: Place, policy: str
+) -> None:
     env = {"GATEWAY_ON_CHANGE": policy}
     place.run("tools", "-c", place.config({"srv": place.hostile("plain")}))
     config = place.config({"srv": place.hostile("dressed_up")})
@@ -55,7 +59,7 @@ def test_check_reports_changes_under_either_policy(place: Place, policy: str) ->
     assert OK == approved.code
 
 
-def test_check_compares_the_digest_of_schemas(place: Place) -> None:
+def test_check_compares_the_schemas_of_a_tool_with_a_given_digest(place: Place) -> None:
     config = place.config({"srv": place.hostile()})
     (tool,) = place.run("check", "srv/good", "-c", config, "--json", "--live").json["tools"]
     same = place.run("check", f"srv/good@{tool['digest']}", "-c", config, "--json")
@@ -65,7 +69,7 @@ def test_check_compares_the_digest_of_schemas(place: Place) -> None:
     assert (NEEDS_PERSON, {"srv/good": ("needs_person", ["schema_differs"])}) == verdicts_of(other)
 
 
-def test_check_applies_the_rules_of_the_caller(place: Place) -> None:
+def test_check_applies_access_rules_to_the_caller(place: Place) -> None:
     config = place.config({"srv": place.hostile()}, rules={"srv/good": {"scopes": ["mail"]}})
     anyone = place.run("check", "srv/good", "-c", config, "--json", "--live")
     holder = place.run("check", "srv/good", "-c", config, "--json", "--scope", "mail")
@@ -75,7 +79,7 @@ def test_check_applies_the_rules_of_the_caller(place: Place) -> None:
 
 
 def test_check_reports_a_server_that_is_down(place: Place) -> None:
-    """Later checks use the recorded failure until the server is listed again."""
+    """Later checks without --live report the recorded failure until the server is listed again."""
     entry = place.hostile()
     command = [entry["command"], *entry["args"]]  # type: ignore[misc]  # (a list of texts)
     script = place.put("server.py", _MAY_BE_DOWN.format(command=command))
@@ -96,7 +100,7 @@ def test_check_reports_a_server_that_is_down(place: Place) -> None:
 
 
 def test_check_requires_a_sign_in_until_a_token_is_stored(place: Place) -> None:
-    """The token store is read; no server is contacted."""
+    """The stored tokens are read; the server is not contacted."""
     config = place.config({"srv": {**_NOBODY, "auth": {"type": "oauth"}}})
 
     assert (NEEDS_PERSON, {"srv/send": ("needs_person", ["signed_out"])}) == verdicts_of(
@@ -130,8 +134,8 @@ def test_check_of_an_alias_uses_its_original_server(place: Place) -> None:
     assert (OK, {"work/do": ("ready", [])}) == verdicts_of(live)
 
 
-def test_check_refuses_names_that_are_not_ids(place: Place) -> None:
-    """A name may mean another tool tomorrow."""
+def test_check_refuses_tool_names_without_a_server(place: Place) -> None:
+    """A name without its server may mean another tool later."""
     ended = place.run("check", "good", "-c", place.config({"srv": place.hostile()}))
 
     assert (USAGE, True) == (ended.code, "server/name" in ended.err)

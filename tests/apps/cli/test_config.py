@@ -1,4 +1,4 @@
-"""Configurations that cannot be used, entirely or in part."""
+"""Commands with configurations that are missing, broken or have unusable servers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_missing_configuration_suggests_next_steps(place: Place) -> None:
         assert way in ran.err
 
 
-def test_configuration_of_the_current_folder_is_read(tmp_path: Path) -> None:
+def test_commands_read_mcp_json_of_the_current_folder(tmp_path: Path) -> None:
     (tmp_path / "mcp.json").write_text(json.dumps({"servers": {"time": TIME}}))
     env = {"GATEWAY_CACHE_DIR": str(tmp_path)}
 
@@ -29,7 +29,7 @@ def test_configuration_of_the_current_folder_is_read(tmp_path: Path) -> None:
     assert (OK, ["convert_time", "get_current_time"]) == (ran.code, names)
 
 
-def test_missing_configuration_file_is_named(place: Place) -> None:
+def test_named_configuration_file_that_is_missing_is_reported(place: Place) -> None:
     ran = place.run("tools", "--config", "nowhere.json")
 
     assert (USAGE, "") == (ran.code, ran.out)
@@ -47,7 +47,7 @@ def test_failing_server_does_not_affect_others(place: Place) -> None:
     assert "'gone': command 'no-such-program' was not found: install it" in ran.err
 
 
-def test_missing_variable_disables_only_its_server(place: Place) -> None:
+def test_missing_environment_variable_disables_only_the_server_that_needs_it(place: Place) -> None:
     config = place.config({"time": TIME, "keyed": {"command": "x", "args": ["${NOT_SET_HERE}"]}})
 
     ran = place.run("tools", "-c", config)
@@ -58,7 +58,7 @@ def test_missing_variable_disables_only_its_server(place: Place) -> None:
 
 
 def test_dead_server_fails_only_commands_that_need_it(place: Place) -> None:
-    """The server's last output is part of the warning."""
+    """The warning contains the server's last output."""
     config = place.config({"time": TIME, "gone": place.hostile("exits_at_start")})
     # Each command starts the server again, however long the previous one took.
     more = ("-c", config, "--set", "upstream.failure_ttl_s=0", "--json")

@@ -11,14 +11,16 @@ from tests.apps.cli.running import BIN, Place
 
 
 def sign_in(line: str) -> int:
-    """Open the URL in a message like a browser; return the status of the page."""
+    """Open the URL in *line*, which a command printed, like a browser; return the status of the
+    page.
+    """
     url = line.split("console: ")[1].strip()
     with httpx2.Client(follow_redirects=True) as client:
         return client.get(url).status_code
 
 
 def test_serve_over_http_has_a_console(place: Place) -> None:
-    """The URL contains the token of this start, unless the API has tokens."""
+    """The printed URL contains a token for signing in, unless the REST API has its own tokens."""
     config = place.config({})
     with place.serve("--config", config) as (_, messages, _url):
         status = sign_in(next(item for item in messages if "note: console" in item))
@@ -32,7 +34,7 @@ def test_serve_over_http_has_a_console(place: Place) -> None:
     assert 404 == off.status_code
 
 
-def test_console_command_prints_its_url(place: Place) -> None:
+def test_console_command_prints_the_url_of_the_console(place: Place) -> None:
     command = [sys.executable, "-m", "gateway", "console", "--no-browser", "--strategy", "graph"]
     env = {"PATH": str(BIN), "GATEWAY_CACHE_DIR": str(place.cache), "COLUMNS": "200"}
     with subprocess.Popen(

@@ -15,7 +15,7 @@ EVERY = {path.relative_to(FILES).as_posix() for path in FILES.rglob("*") if path
 
 @pytest.fixture
 def folder(place: Place) -> Path:
-    """Folder to export to, which does not exist yet."""
+    """Folder to which the test exports; it does not exist yet."""
     return place.folder / "a" / "b"
 
 
@@ -27,7 +27,7 @@ def written(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_export_writes_files_that_everybody_can_read(place: Place, folder: Path) -> None:
+def test_export_writes_files_that_all_users_can_read(place: Place, folder: Path) -> None:
     """Grafana and Prometheus run as other users."""
     first = place.run("dashboards", "export", str(folder), "--json")
     second = place.run("dashboards", "export", str(folder))
@@ -43,8 +43,10 @@ def test_export_writes_files_that_everybody_can_read(place: Place, folder: Path)
     assert f"next: docker compose -f {folder}/compose.yaml up -d" in second.err
 
 
-def test_export_replaces_changed_files_only_on_request(place: Place, folder: Path) -> None:
-    """Without --replace, missing files are not written either."""
+def test_export_replaces_changed_files_only_with_the_option_replace(
+    place: Place, folder: Path
+) -> None:
+    """Without --replace, missing files are not written either if a file differs."""
     place.run("dashboards", "export", str(folder))
     (folder / "compose.yaml").write_text("mine")
     (folder / "prometheus" / "alerts.yml").unlink()
@@ -62,7 +64,7 @@ def test_export_replaces_changed_files_only_on_request(place: Place, folder: Pat
     assert written(FILES) == written(folder)
 
 
-def test_export_refuses_a_file_as_folder(place: Place) -> None:
+def test_export_refuses_a_folder_that_is_a_file(place: Place) -> None:
     file = place.put("file", "x")
 
     ran = place.run("dashboards", "export", str(file))
@@ -71,8 +73,8 @@ def test_export_refuses_a_file_as_folder(place: Place) -> None:
     assert f"{str(file)!r} cannot be written: " in ran.err
 
 
-def test_files_of_the_compose_file_are_exported() -> None:
-    """Ports, paths and the data source are named in several files."""
+def test_export_contains_all_files_that_the_compose_file_mounts() -> None:
+    """Ports, paths and the data source agree in all files."""
     compose = yaml.safe_load((FILES / "compose.yaml").read_text("utf-8"))
     services = compose["services"]
     mounts = [volume.split(":") for service in services.values() for volume in service["volumes"]]

@@ -21,7 +21,9 @@ _NO_KEY = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """Folder of all tests, so that the catalog is embedded once."""
+    """Folder in which all tests of this module run commands, so that the catalog is embedded
+    once.
+    """
     return Place(folder=tmp_path_factory.mktemp("demo"))
 
 
@@ -40,8 +42,10 @@ def run_with_console(place: Place) -> tuple[Ran, str]:
     return Ran(code=process.returncode, out=out, err=err), activity
 
 
-def test_conversations_call_the_right_tools_with_fewer_tokens(place: Place) -> None:
-    """The demo runs in a child process without a key. At the end the console can be opened."""
+def test_demo_conversations_call_the_right_tools_with_fewer_tokens(place: Place) -> None:
+    """The demo runs in a child process without a key of a model service. At the end, its console is
+    opened.
+    """
     ran, activity = run_with_console(place)
     data = ran.json
 
@@ -78,7 +82,7 @@ def test_conversations_call_the_right_tools_with_fewer_tokens(place: Place) -> N
         assert item["calls"][-1]["result"]["content"][0]["text"] in item["answer"]
 
 
-def test_output_shows_request_search_tools_result_and_cost(place: Place) -> None:
+def test_demo_prints_request_search_tools_result_and_cost(place: Place) -> None:
     ran = place.run("demo", "--trace", env=_NO_KEY)
 
     assert ran.code == OK
@@ -97,8 +101,8 @@ def test_output_shows_request_search_tools_result_and_cost(place: Place) -> None
         assert data in ran.out
 
 
-def test_configured_model_is_judged_by_its_real_calls(place: Place) -> None:
-    """A model fails if it only claims success, raises an error or misuses a tool."""
+def test_demo_judges_a_configured_model_by_its_real_calls(place: Place) -> None:
+    """A conversation fails if the model only claims success, raises an error or misuses a tool."""
     elsewhere = place.folder / "meeting-notes.docx"
 
     def careless(request: ModelRequest) -> Turn:
@@ -126,7 +130,7 @@ def test_configured_model_is_judged_by_its_real_calls(place: Place) -> None:
     assert not elsewhere.exists()
 
 
-def test_missing_server_is_named_with_a_remedy() -> None:
+def test_demo_names_a_server_that_is_not_installed_with_a_remedy() -> None:
     with pytest.raises(ConfigError, match=r"'no-such-program' is not installed.*\[demo\]"):
         find_program("no-such-program")
 
@@ -145,10 +149,10 @@ def test_missing_server_is_named_with_a_remedy() -> None:
         ("Make a.xlsx", _FOUND, None, None),
     ],
 )
-def test_scripted_model_calls_matches_without_inventing_arguments(
+def test_scripted_model_of_the_demo_calls_a_match_without_inventing_arguments(
     text: str, content: str, parameters: object, arguments: list[str] | None
 ) -> None:
-    """The user's request is *text*, and the search returned *content*."""
+    """The user's request is *text*, and *content* is the result of the model's search."""
     call = {"id": "1", "type": "function", "function": {"name": "search_tools", "arguments": "{}"}}
     messages = [
         {"role": "user", "content": text},

@@ -23,7 +23,7 @@ def checks(ran: Ran) -> dict[str, list[Any]]:
     return result
 
 
-def test_doctor_is_healthy_without_servers(place: Place) -> None:
+def test_doctor_reports_no_fault_without_servers(place: Place) -> None:
     ran = place.at_home("doctor", "--json")
     data = checks(ran)
 
@@ -35,8 +35,10 @@ def test_doctor_is_healthy_without_servers(place: Place) -> None:
     assert "gateway import" in data["configuration"][0][2]
 
 
-def test_doctor_tests_rows_in_a_database(place: Place, postgres: PostgresServer) -> None:
-    """Without a store in the database, the remedy is named."""
+def test_doctor_checks_that_the_store_can_store_rows_of_entities(
+    place: Place, postgres: PostgresServer
+) -> None:
+    """Only a PostgreSQL store can. For other stores, the remedy is named."""
     place.config()
     env = {"GATEWAY_INDEX_ROWS": "pgvector"}
     alone = checks(place.run("doctor", "--json", env=env))
@@ -80,7 +82,7 @@ def test_doctor_checks_servers_without_starting_them(place: Place) -> None:
     assert ["ok", "warn"] == [row[0] for row in checks(ran)["configuration"]]
 
 
-def test_doctor_allows_private_hosts_of_the_file(place: Place) -> None:
+def test_doctor_accepts_private_addresses_that_the_configuration_allows(place: Place) -> None:
     servers = {
         "tracker": {"url": "http://tracker:8080/mcp"},
         "wiki": {"url": "http://10.1.2.3/mcp"},
@@ -95,7 +97,7 @@ def test_doctor_allows_private_hosts_of_the_file(place: Place) -> None:
     assert {"tracker": "ok", "wiki": "ok", "other": "fail", "meta": "fail"} == verdicts
 
 
-def test_doctor_reports_changes_since_the_approval(place: Place) -> None:
+def test_doctor_reports_servers_that_changed_since_their_approval(place: Place) -> None:
     place.run("tools", "-c", place.config({"srv": place.hostile()}))
     config = place.config({"srv": place.hostile("dressed_up")})
     place.run("tools", "-c", config)
@@ -105,7 +107,7 @@ def test_doctor_reports_changes_since_the_approval(place: Place) -> None:
     assert "gateway approve srv srv/good" in ran.out
 
 
-def test_doctor_starts_servers_with_connect(place: Place) -> None:
+def test_doctor_with_connect_starts_servers(place: Place) -> None:
     servers = {"srv": place.hostile(), "exits": place.hostile("exits_at_start")}
     config = place.config(servers)
     without = place.run("doctor", "-c", config, "--json")
@@ -119,7 +121,7 @@ def test_doctor_starts_servers_with_connect(place: Place) -> None:
     assert "fail" == data["connect exits"][0][0]
 
 
-def test_doctor_fetches_keys_of_identity_providers_with_connect(place: Place) -> None:
+def test_doctor_with_connect_fetches_keys_of_identity_providers(place: Place) -> None:
     with running() as provider:
         table = f'resource = "https://gw.example/mcp"\n[issuers.a]\nissuer = "{provider.url}'
         good = str(place.put("good.toml", f'{table}"\n'))
@@ -147,7 +149,7 @@ def test_doctor_fetches_keys_of_identity_providers_with_connect(place: Place) ->
     assert [0, 3, 3, 0] == [ran.code for ran in result]
 
 
-def test_doctor_reports_a_broken_file_and_an_unwritable_folder(place: Place) -> None:
+def test_doctor_reports_a_broken_configuration_and_an_unwritable_cache_folder(place: Place) -> None:
     broken = place.folder / "broken.json"
     broken.write_text("{\n,")
     place.cache.write_text("in the way")
@@ -163,7 +165,7 @@ def test_doctor_reports_a_broken_file_and_an_unwritable_folder(place: Place) -> 
     assert "fail" == checks(stored)["servers"][0][0]
 
 
-def test_doctor_reports_missing_and_changed_models(tmp_path: Path) -> None:
+def test_doctor_reports_missing_and_changed_files_of_embedding_models(tmp_path: Path) -> None:
     """A changed file is a failure, a missing model only a warning."""
     (tmp_path / "resources").mkdir()
     (tmp_path / "resources" / "weights.npz").write_text("other")

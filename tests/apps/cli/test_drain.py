@@ -20,7 +20,7 @@ from tests.apps.cli.test_serve import all_threads_children
 
 PATIENCE_S = 120
 CALLS = 8
-"""Number of running calls for each era of the protocol."""
+"""Number of calls that run at the shutdown, for each of the two clients (modern and legacy MCP)."""
 SEARCHES = 4
 HOLD = """
 import asyncio, sys
@@ -45,11 +45,13 @@ async def main():
 
 asyncio.run(main())
 """
-"""A server whose calls last until the test releases them."""
+"""Program of a server whose calls last until the test releases them."""
 
 
 class Holder:
-    """A listener that holds any number of calls until it is released."""
+    """A listener to which the server of `HOLD` connects once per call, and which answers when the
+    test releases all calls.
+    """
 
     def __init__(self) -> None:
         self._waiting = asyncio.Queue[None]()
@@ -88,7 +90,7 @@ def client_of(url: str) -> httpx2.AsyncClient:
 
 
 async def get_until(http: httpx2.AsyncClient, path: str, status: int) -> Any:
-    """Send requests until the answer has *status*; return its body."""
+    """Send GET requests for *path* until the answer has *status*; return its body."""
     while (answer := await http.get(path)).status_code != status:
         pass
     return answer.json()
@@ -105,7 +107,9 @@ async def call(client: Client) -> str:
 
 
 async def count_events(client: Client, opened: asyncio.Event) -> int:
-    """Count events until the server ends the stream; a broken stream raises."""
+    """Count the events of a subscription until the server ends its stream; a broken stream raises
+    an error.
+    """
     async with client.listen(tools_list_changed=True) as events:
         opened.set()
         return len([event async for event in events])
@@ -113,7 +117,9 @@ async def count_events(client: Client, opened: asyncio.Event) -> int:
 
 @asynccontextmanager
 async def open_rewriter() -> AsyncIterator[tuple[Gate, dict[str, str]]]:
-    """Yield the gate of a model that rewrites queries, and the variables that name it."""
+    """Yield the gate of a model that rewrites queries, and the environment variables that make a
+    gateway use it.
+    """
     with ScriptedModel(lambda _: Turn("hold a call")) as model, model.gate() as gate:
         base = "GATEWAY_NORMALIZE_"
         yield gate, {f"{base}BASE_URL": model.base_url, f"{base}API_KEY": "own-key"}
@@ -124,7 +130,7 @@ def server_of(holder: Holder) -> dict[str, object]:
 
 
 async def reload(process: subprocess.Popen[str], messages: Iterator[str]) -> None:
-    """Reload the configuration and wait for the message."""
+    """Make the process reload its configuration, and wait for its message."""
     process.send_signal(signal.SIGHUP)
     await asyncio.to_thread(
         next, (message for message in messages if "configuration reloaded" in message)
@@ -135,8 +141,10 @@ def are_gone(processes: Sequence[str]) -> bool:
     return bool(processes) and not any(Path("/proc", process).exists() for process in processes)
 
 
-async def test_sigterm_waits_for_running_calls(place: Place) -> None:
-    """Later requests are refused, and streams end. An earlier reload ends no session."""
+async def test_serve_waits_for_running_calls_after_sigterm(place: Place) -> None:
+    """Requests after SIGTERM are refused, and event streams end. A reload before SIGTERM ends no
+    session.
+    """
     opened = asyncio.Event()
     async with asyncio.timeout(PATIENCE_S), open_holder() as holder, open_rewriter() as (gate, env):
         options = ("--config", place.config({"hold": server_of(holder)}), "--confirm", "never")

@@ -26,7 +26,7 @@ ASKED = """
 
 @pytest.fixture
 def files(place: Place) -> Place:
-    """A place with the time server and a file of requests."""
+    """Folder with the time server and a file of test requests."""
     place.config()
     place.put("asked.md", ASKED)
     return place
@@ -47,7 +47,7 @@ def run(place: Place, name: str, *more: str) -> str:
     return out
 
 
-def test_requests_are_made_and_frozen(files: Place) -> None:
+def test_eval_requests_makes_requests_and_freezes_them(files: Place) -> None:
     """Requests of the user come first, and existing files are not overwritten."""
     out = files.folder / "requests.jsonl"
     words = ("eval", "requests", str(files.folder / "asked.md"), "--language", "de", *config(files))
@@ -70,7 +70,7 @@ def test_requests_are_made_and_frozen(files: Place) -> None:
     assert len(stored["requests"]) == len(out.read_text("utf-8").splitlines()) - 1
 
 
-def test_run_reports_found_tools(files: Place) -> None:
+def test_eval_run_reports_the_tools_that_are_found(files: Place) -> None:
     page = files.folder / "report.html"
     out = run(files, "a.json", "--page", str(page))
     output = files.run(*asked(files))
@@ -84,7 +84,7 @@ def test_run_reports_found_tools(files: Place) -> None:
     assert 0 == files.run("eval", "compare", out, out).code
 
 
-def test_run_stores_reports_by_time(files: Place) -> None:
+def test_eval_run_stores_reports_under_their_time(files: Place) -> None:
     reports = files.folder / "reports"
     first, second = (files.run(*asked(files), "--reports", str(reports)) for _ in range(2))
     (older, newer) = sorted(reports.iterdir())
@@ -96,14 +96,14 @@ def test_run_stores_reports_by_time(files: Place) -> None:
     assert 0 == files.run("eval", "compare", str(older), str(newer), "--strict").code
 
 
-def test_run_notes_a_changed_catalog(files: Place) -> None:
+def test_eval_run_warns_if_the_catalog_changed_since_the_requests_were_frozen(files: Place) -> None:
     frozen = files.put("old.jsonl", '{"catalog": "other"}\n{"request": "time", "tools": []}\n')
     ran = files.run("eval", "run", str(frozen), "--strategy", "graph", *config(files))
 
     assert "the catalog changed since the requests were frozen" in ran.err
 
 
-def test_compare_fails_only_if_strict(files: Place) -> None:
+def test_eval_compare_fails_for_a_worse_report_only_with_strict(files: Place) -> None:
     good = run(files, "good.json")
     nothing = ("--set", "search.limit=1", "--set", "search.max_limit=1")
     bad = run(files, "bad.json", *nothing)
@@ -122,7 +122,7 @@ def test_compare_fails_only_if_strict(files: Place) -> None:
     assert 2 == files.run("eval", "compare", good, "missing.json").code
 
 
-def test_curve_repeats_the_run_with_more_tools(files: Place) -> None:
+def test_eval_run_with_curve_repeats_the_run_with_more_tools(files: Place) -> None:
     """The added tools do not stay in the user's catalog."""
     data = files.run(*asked(files), "--curve", "--json").json
     tools = files.run("tools", *config(files), "--json").json["tools"]
@@ -134,8 +134,8 @@ def test_curve_repeats_the_run_with_more_tools(files: Place) -> None:
     assert "of 20 tools" in files.run(*asked(files), "--curve").out
 
 
-def test_model_writes_requests_with_the_key_of_the_normalizer(files: Place) -> None:
-    """Requests that the model copied are rejected with a note."""
+def test_eval_requests_with_a_model_uses_the_key_of_the_normalizer(files: Place) -> None:
+    """Requests that the model only copied from a tool are rejected with a note."""
     words = ("eval", "requests", "--no-rules", "--model", "m", *config(files))
     answer = "how late is it in Kyiv\nconvert time for me"
     with ScriptedModel(lambda _: Turn(answer)) as model:
@@ -150,8 +150,8 @@ def test_model_writes_requests_with_the_key_of_the_normalizer(files: Place) -> N
     assert "rejected: time/convert_time" in output.err
 
 
-def test_recorded_searches_become_requests(place: Place) -> None:
-    """Only searches that led to a call of a remaining tool count."""
+def test_eval_requests_with_usage_adds_recorded_searches(place: Place) -> None:
+    """Only searches are added that led to a call of a tool that still exists."""
     config, env = place.config(), {"GATEWAY_USAGE_RECORD_QUERIES": "on", "GATEWAY_USAGE": "on"}
     ledger = SqlCallLog(SqliteDatabase(place.cache / "usage.sqlite3", LEDGER))
     for task, tool in (("1", "time/convert_time"), ("2", "time/gone")):
@@ -171,7 +171,7 @@ def test_recorded_searches_become_requests(place: Place) -> None:
     assert 2 == searches, "an evaluation is no use"
 
 
-def test_add_writes_a_request_once_without_a_server(place: Place) -> None:
+def test_eval_add_writes_a_request_once_without_starting_a_server(place: Place) -> None:
     file = str(place.folder / "asked.md")
     command = ("eval", "add", file, "tell the time, then convert it")
 

@@ -1,4 +1,4 @@
-"""The example plugin, installed like a user's plugin."""
+"""The example plugin of the documentation, installed like a plugin of a user."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PIP = ("pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isol
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder in which the package is installed."""
+    """Folder in which the example plugin is installed."""
     folder = tmp_path_factory.mktemp("site")
     copy = shutil.copytree(SOURCE, tmp_path_factory.mktemp("source") / "plugin")
     command = [sys.executable, "-m", *_PIP, "--target", str(folder), str(copy)]
@@ -41,7 +41,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def acme(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Add the folder to the import path of this process."""
+    """Make the example plugin importable in this process."""
     monkeypatch.syspath_prepend(site)
     for forget in (installed.cache_clear, load_plugins.cache_clear):
         forget()
@@ -62,7 +62,7 @@ def book(place: str) -> str:
 
 @pytest.fixture
 def gateway(open_gateway: OpenGateway) -> Gateway:
-    """A gateway with two tools that ranks by the plugin's vectors."""
+    """A gateway with two tools that ranks by the vectors of the example plugin's embedder."""
     options = Options(plugins=("acme",))
     gateway = open_gateway(strategy="embeddings", embedder="acme", options=options)
     gateway.add_tool(convert)
@@ -70,13 +70,13 @@ def gateway(open_gateway: OpenGateway) -> Gateway:
     return gateway
 
 
-def test_example_plugin_is_short() -> None:
+def test_example_plugin_has_few_lines() -> None:
     files = [path for path in SOURCE.rglob("*") if path.suffix in {".py", ".toml"}]
 
     assert sum(len(path.read_text("utf-8").splitlines()) for path in files) < 150
 
 
-def test_plugin_is_listed_with_its_hooks(place: Place) -> None:
+def test_plugins_command_lists_the_example_plugin_with_its_hooks(place: Place) -> None:
     listed = {plugin["name"]: plugin for plugin in place.run("plugins", "--json").json["plugins"]}
 
     assert ("gateway-acme", "1.0", "") == (
@@ -87,25 +87,27 @@ def test_plugin_is_listed_with_its_hooks(place: Place) -> None:
     ]
 
 
-def test_command_is_listed_and_runs(place: Place) -> None:
+def test_command_of_the_example_plugin_is_listed_and_runs(place: Place) -> None:
     assert "Show the words that the embedder of Acme reads." in place.run("--help").out
     assert place.run("acme").out.startswith("mail, message")
 
 
-async def test_embedder_ranks_tools(gateway: Gateway) -> None:
+async def test_embedder_of_the_example_plugin_ranks_tools(gateway: Gateway) -> None:
     result = await gateway.search("travel by train")
 
     assert ("local/book", "vector") == (result.matches[0].id, result.mode)
 
 
-async def test_guardrail_rewrites_answers(gateway: Gateway) -> None:
+async def test_guardrail_of_the_example_plugin_rewrites_answers(gateway: Gateway) -> None:
     answer = await gateway.invoke("local/book", {"place": "Rome, on the account ACME-4711"})
 
     assert "Rome, on the account ACME-***" == answer.text
     assert "4711" not in repr(answer)
 
 
-async def test_signal_lifts_tools_with_a_tag(open_gateway: OpenGateway) -> None:
+async def test_signal_of_the_example_plugin_ranks_tools_with_a_tag_higher(
+    open_gateway: OpenGateway,
+) -> None:
     gateway = open_gateway(strategy="auto", embedder="acme", options=Options(plugins=("acme",)))
     gateway.add_tool(convert, hints=Hints(tags=("pinned",)))
     gateway.add_tool(book)
@@ -116,7 +118,7 @@ async def test_signal_lifts_tools_with_a_tag(open_gateway: OpenGateway) -> None:
     assert {"convert": 0.5, "book": 0} == dict(zip(names(result), lifts, strict=True))
 
 
-async def test_meta_tool_is_offered_and_answers(gateway: Gateway) -> None:
+async def test_meta_tool_of_the_example_plugin_is_offered_and_answers(gateway: Gateway) -> None:
     broker = ToolBroker(gateway)
     tools = await broker.build_tools((), ())
 
@@ -128,7 +130,9 @@ async def test_meta_tool_is_offered_and_answers(gateway: Gateway) -> None:
     assert "count_tools does not take of" in wrong.error
 
 
-async def test_route_requires_the_token_of_the_server(gateway: Gateway) -> None:
+async def test_http_route_of_the_example_plugin_requires_the_token_of_the_server(
+    gateway: Gateway,
+) -> None:
     app = http_app(mcp_server(gateway), HttpOptions(token=TOKEN), routes=plugin_routes(gateway))
     transport = httpx2.ASGITransport(app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:

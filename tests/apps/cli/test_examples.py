@@ -20,13 +20,13 @@ _LAST_LINES = {
 }
 
 
-def test_every_example_has_a_run() -> None:
+def test_every_program_in_examples_has_a_test() -> None:
     assert sorted(_LAST_LINES) == sorted(path.name for path in EXAMPLES.glob("*.py"))
 
 
 @pytest.mark.parametrize("name", _LAST_LINES)
-def test_example_runs_to_its_end(name: str, tmp_path: Path) -> None:
-    """Nothing is left in the user's folders except the prepared model."""
+def test_program_in_examples_runs_to_its_end(name: str, tmp_path: Path) -> None:
+    """The program writes nothing to the user's folders except the prepared model."""
     home, temporary = tmp_path / "home", tmp_path / "temporary"
     home.mkdir()
     temporary.mkdir()

@@ -26,14 +26,16 @@ graph_forbid:
 
 @pytest.fixture
 def notes(tmp_path: Path) -> str:
-    """Folder of host documents that reverse the time server's edges."""
+    """Path of a folder with documents of the host that reverse the edges of the time server's
+    tools.
+    """
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "convert.md").write_text(NOTES, "utf-8")
     return str(folder)
 
 
-def test_show_counts_edges_by_predicate_and_rule(place: Place) -> None:
+def test_graph_show_counts_edges_by_predicate_and_rule(place: Place) -> None:
     ran = place.run("graph", "show", "-c", place.config(), "--json")
     output = place.run("graph", "show", "-c", place.config())
 
@@ -46,7 +48,7 @@ def test_show_counts_edges_by_predicate_and_rule(place: Place) -> None:
         assert word in output.out
 
 
-def test_show_lists_edges_with_their_origin(place: Place, notes: str) -> None:
+def test_graph_show_lists_edges_of_a_tool_with_their_origin(place: Place, notes: str) -> None:
     """A declared edge names its file and line, a derived edge its rule."""
     config = place.config()
     command = ("graph", "show", "convert_time", "-c", config)
@@ -67,7 +69,7 @@ def test_show_lists_edges_with_their_origin(place: Place, notes: str) -> None:
     assert "groups" in output.out
 
 
-def test_path_and_order_connect_tools(place: Place, notes: str) -> None:
+def test_graph_path_and_graph_order_connect_tools(place: Place, notes: str) -> None:
     now, convert = "time/get_current_time", "time/convert_time"
     circle = "---\ntitle: get_current_time\ngraph_requires: [convert_time]\n---\n"
     (Path(notes) / "now.md").write_text(circle, "utf-8")
@@ -84,8 +86,8 @@ def test_path_and_order_connect_tools(place: Place, notes: str) -> None:
     assert f"so they have no order: {convert}, {now}" in listed.err
 
 
-def test_accepted_edge_is_written_and_read(place: Place) -> None:
-    """A dry run writes nothing."""
+def test_graph_accept_writes_an_edge_that_later_commands_read(place: Place) -> None:
+    """With --dry-run nothing is written."""
     folder = place.folder / "graph"
     folder.mkdir()
     options = ("-c", place.config(), "--graph", str(folder))
@@ -103,7 +105,7 @@ def test_accepted_edge_is_written_and_read(place: Place) -> None:
     assert (USAGE, True) == (twice.code, "see reviewed/time.md:5" in twice.err)
 
 
-def test_empty_catalog_has_an_empty_graph(place: Place) -> None:
+def test_graph_commands_show_an_empty_graph_without_tools(place: Place) -> None:
     config = place.config({})
     commands = (("show",), ("derive",), ("query", "SELECT ?a WHERE { ?a ?b ?c }"))
 
@@ -114,7 +116,7 @@ def test_empty_catalog_has_an_empty_graph(place: Place) -> None:
     assert (OK, "") == (exported.code, exported.out.strip())
 
 
-def test_export_draws_a_tool_and_its_neighbours(place: Place) -> None:
+def test_graph_export_draws_a_tool_and_its_neighbours(place: Place) -> None:
     file = place.folder / "pictures" / "time.mmd"
     command = ("graph", "export", "-c", place.config())
     centre, drawn = ("--centre", "convert_time"), (*command, "-f", "mermaid")
@@ -133,8 +135,8 @@ def test_export_draws_a_tool_and_its_neighbours(place: Place) -> None:
     assert "cannot be read" in nowhere.err
 
 
-def test_derived_documents_contain_the_derived_edges(place: Place) -> None:
-    """With --graph the edges become declared edges whose path contains the rule."""
+def test_graph_derive_writes_derived_edges_as_documents(place: Place) -> None:
+    """Read with --graph, these edges are declared, and their path contains the name of the rule."""
     config, folder = place.config(), place.folder / "derived"
     show = ("graph", "show", "-c", config, "--json")
 
@@ -147,8 +149,8 @@ def test_derived_documents_contain_the_derived_edges(place: Place) -> None:
     assert list(before["predicates"]) == list(after["predicates"])
 
 
-def test_derive_reads_virtual_servers(place: Place) -> None:
-    """The id of a virtual server has no slash."""
+def test_graph_derive_writes_documents_about_virtual_servers(place: Place) -> None:
+    """The id of a virtual server contains no slash, unlike the id of a tool."""
     virtual = {"desk": {"tools": {"now": "time/get_current_time", "later": "time/convert_time"}}}
     config = place.config(virtualServers=virtual)
 
@@ -157,8 +159,8 @@ def test_derive_reads_virtual_servers(place: Place) -> None:
     assert OK == ran.code
 
 
-def test_derive_does_not_overwrite_documents(place: Place) -> None:
-    """The documents may have been edited."""
+def test_graph_derive_does_not_overwrite_existing_documents(place: Place) -> None:
+    """The user may have edited the documents."""
     folder = place.folder / "derived"
     edited = folder / "phases" / "time" / "get_current_time.md"
     edited.parent.mkdir(parents=True)
@@ -176,8 +178,10 @@ def test_derive_does_not_overwrite_documents(place: Place) -> None:
     assert "graph_next_steps" in edited.read_text("utf-8")
 
 
-def test_derive_prints_documents_or_a_bundle(place: Place, notes: str) -> None:
-    """Edges that the host forbids are omitted."""
+def test_graph_derive_without_a_folder_prints_documents_or_a_bundle(
+    place: Place, notes: str
+) -> None:
+    """Edges that the host forbids are left out."""
     command = ("graph", "derive", "-c", place.config())
 
     printed = place.run(*command)
@@ -190,8 +194,8 @@ def test_derive_prints_documents_or_a_bundle(place: Place, notes: str) -> None:
     assert (OK, False) == (without.code, "phases/" in without.out)
 
 
-def test_validate_accepts_documents_about_known_tools(place: Place, notes: str) -> None:
-    """Without the catalog a tool is only a label, which is a warning."""
+def test_graph_validate_accepts_documents_about_known_tools(place: Place, notes: str) -> None:
+    """Without --config a tool's name is unknown, which causes a warning."""
     alone = place.run("graph", "validate", notes)
     known = place.run("graph", "validate", notes, "-c", place.config(), "--json")
 
@@ -203,7 +207,9 @@ def test_validate_accepts_documents_about_known_tools(place: Place, notes: str) 
     assert expected == known.json
 
 
-def test_validate_reports_every_fault_with_file_line_and_code(place: Place, tmp_path: Path) -> None:
+def test_graph_validate_reports_every_fault_with_file_line_and_code(
+    place: Place, tmp_path: Path
+) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()
     for name, lines in (
@@ -225,7 +231,7 @@ def test_validate_reports_every_fault_with_file_line_and_code(place: Place, tmp_
         assert word in output.out
 
 
-def test_validate_reports_cycles_of_prerequisites(place: Place, tmp_path: Path) -> None:
+def test_graph_validate_reports_cycles_of_prerequisites(place: Place, tmp_path: Path) -> None:
     for name, other in (("Pay", "Order"), ("Order", "Pay")):
         text = f"---\ntitle: {name}\ngraph_requires: [{other}]\n---\n"
         (tmp_path / f"{name}.md").write_text(text, "utf-8")
@@ -235,7 +241,7 @@ def test_validate_reports_cycles_of_prerequisites(place: Place, tmp_path: Path) 
     assert (USAGE, [["Order", "Pay"]]) == (ran.code, ran.json["cycles"])
 
 
-def test_validate_without_pyshacl_checks_the_rest(place: Place, notes: str) -> None:
+def test_graph_validate_without_pyshacl_makes_all_other_checks(place: Place, notes: str) -> None:
     command = ("graph", "validate", notes, "--json")
 
     ran = child("-c", _WITHOUT_SHACL, *command, cwd=place.folder, env={})
@@ -244,7 +250,7 @@ def test_validate_without_pyshacl_checks_the_rest(place: Place, notes: str) -> N
     assert "tool-gateway[shacl]" in ran.err
 
 
-def test_validate_refuses_a_missing_path(place: Place) -> None:
+def test_graph_validate_refuses_a_missing_path(place: Place) -> None:
     config, gone = place.config({}), str(place.folder / "gone")
 
     for command in (("graph", "show", "-c", config), ("search", "time", "-c", config)):
@@ -253,8 +259,8 @@ def test_validate_refuses_a_missing_path(place: Place) -> None:
     assert USAGE == place.run("graph", "validate", gone).code
 
 
-def test_query_answers_as_a_table_or_json(place: Place) -> None:
-    """The gateway's own prefixes need no declaration."""
+def test_graph_query_prints_answers_as_a_table_or_json(place: Place) -> None:
+    """Queries may use the prefixes of the vocabulary without declaring them."""
     config = place.config()
     text = "SELECT ?next WHERE { ?tool tg:nextStep ?next ; schema:author ?nobody }"
     steps = "SELECT ?next ?none WHERE { ?tool tg:nextStep ?next }"
@@ -274,7 +280,7 @@ def test_query_answers_as_a_table_or_json(place: Place) -> None:
     assert (["next", "none"], [[term, None]]) == (ran.json["columns"], ran.json["rows"])
 
 
-def test_search_reads_documents_of_the_host(place: Place, notes: str) -> None:
+def test_search_uses_graph_documents_of_the_host(place: Place, notes: str) -> None:
     options = ("-n", "1", "--strategy", "graph", "-c", place.config(), "--graph", notes)
     ran = place.run("search", "convert time", *options, "--json")
 
@@ -282,8 +288,8 @@ def test_search_reads_documents_of_the_host(place: Place, notes: str) -> None:
     assert "convert.md:4" in json.dumps(ran.json["result"])
 
 
-def test_propose_asks_a_model_and_writes_files(place: Place) -> None:
-    """A dry run is shown first. A missing model or key is reported."""
+def test_graph_propose_asks_a_model_and_writes_documents(place: Place) -> None:
+    """With --dry-run the requests are only printed. A missing model or key is reported."""
     command = ("graph", "propose", "-c", place.config(), "--server", "time")
     arrow = "time/convert_time --requires--> time/get_current_time"
 
@@ -308,7 +314,7 @@ def test_propose_asks_a_model_and_writes_files(place: Place) -> None:
     assert (1, "time.md") == (data["requests"], data["documents"][0]["path"])
 
 
-def test_find_searches_by_words_and_schema(place: Place, notes: str) -> None:
+def test_graph_find_searches_by_words_and_by_schema(place: Place, notes: str) -> None:
     command = ("graph", "find", "convert time", "-c", place.config(), "--graph", notes)
 
     ran = place.run(*command, "--json")
@@ -322,8 +328,10 @@ def test_find_searches_by_words_and_schema(place: Place, notes: str) -> None:
     assert "name: " in output.out
 
 
-def test_validate_uses_own_shapes_and_query_own_endpoints(place: Place, notes: str) -> None:
-    """Only named endpoints are contacted."""
+def test_graph_validate_uses_given_shapes_and_graph_query_given_endpoints(
+    place: Place, notes: str
+) -> None:
+    """Endpoints that are not named by --service are not contacted."""
     shapes = place.folder / "own.ttl"
     shapes.write_text(OWN, "utf-8")
     text = "ASK { SERVICE <http://10.0.0.1/sparql> { ?s ?p ?o } }"

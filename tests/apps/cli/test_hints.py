@@ -1,4 +1,4 @@
-"""Extras named in messages and pages."""
+"""Extras of the package that messages and docs tell the user to install."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WRITTEN = re.compile(r"""pip install [^\n`]*?(?:tool-gateway|\.)\[([\w,-]+)\]""
 _RAISED = re.compile(r"""ExtraError\((?:[^,)]+,\s*)?["']([\w-]+)["']""")
 
 
-def test_named_extras_are_declared() -> None:
+def test_extras_named_in_messages_and_docs_are_declared_by_the_package() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     folders = ("gateway", "graphs", "examples", "docs")
     files = [path for name in folders for path in (ROOT / name).rglob("*.[pm][yd]")]

@@ -26,7 +26,7 @@ def outcomes(ran: Ran) -> dict[str, str]:
 
 
 def test_import_writes_servers_with_secrets_as_variables(place: Place) -> None:
-    """Unusable servers and required variables are reported."""
+    """The command reports unusable servers, and variables that the user has to set."""
     place.put(".config/Claude/claude_desktop_config.json", DESKTOP)
     ran = place.at_home("import", "claude", "--json")
 
@@ -48,7 +48,7 @@ def test_import_writes_servers_with_secrets_as_variables(place: Place) -> None:
 
 
 def test_import_reads_all_files_of_a_client(place: Place) -> None:
-    """The first server of a name wins. Files of other projects are not read."""
+    """Of servers with one name, the first is imported. Files of other projects are not read."""
     one, two = {"command": "one"}, {"command": "two"}
     projects = {
         str(place.folder): {"mcpServers": {"local": one}},
@@ -63,8 +63,8 @@ def test_import_reads_all_files_of_a_client(place: Place) -> None:
     assert {"mine": one, "local": one, "shared": two} == place.own_config["mcpServers"]
 
 
-def test_import_reports_or_replaces_conflicts(place: Place) -> None:
-    """A second import changes nothing."""
+def test_import_reports_or_replaces_servers_with_an_existing_name(place: Place) -> None:
+    """A second import of the same servers changes nothing."""
     place.put(
         "mcp.json",
         '{\n  // mine\n  "mcpServers": {\n    "a": {"command": "mine"} // stays\n  }\n}\n',
@@ -138,7 +138,7 @@ def test_import_converts_inputs_and_variables_of_vs_code(place: Place) -> None:
     ] == ran.json["notes"]
 
 
-def test_import_of_a_users_own_file_has_no_project(place: Place) -> None:
+def test_import_of_a_users_own_vs_code_file_knows_no_workspace_folder(place: Place) -> None:
     servers = {"a": {"command": "${workspaceFolder}/x"}, "b": {"serverUrl": "https://h/mcp"}}
     file = place.put("settings.json", {"mcp": {"servers": servers, "inputs": [7, {"id": 7}]}})
     ran = place.at_home("import", "vscode", "--from", str(file), "--json")
@@ -150,8 +150,8 @@ def test_import_of_a_users_own_file_has_no_project(place: Place) -> None:
     assert {"url": "https://h/mcp"} == place.own_config["mcpServers"]["b"]
 
 
-def test_equal_secrets_become_one_variable_per_server(place: Place) -> None:
-    """So the order of imports does not matter."""
+def test_import_gives_equal_secrets_of_two_servers_two_variables(place: Place) -> None:
+    """The result does not depend on the order of imports."""
     table = {
         name: {"command": "x", "env": {"API_KEY": value}, "disabled": False}
         for name, value in (("a", "one"), ("b", "one"), ("c", "two"), ("c.", "three"))
@@ -181,11 +181,11 @@ def test_import_reports_missing_servers_and_broken_files(place: Place) -> None:
     assert "none.json" in missing.err
     assert "line 2, column 1" in broken.err
     assert "'mcpServers' must be an object" in ours.err
-    assert "holds no JSON object" in list_.err
+    assert "does not contain a JSON object" in list_.err
 
 
-def test_equal_keys_become_one_variable_per_server(place: Place) -> None:
-    """One ${API_KEY} for all servers would be wrong for all but one."""
+def test_import_gives_equal_secret_names_of_two_servers_two_variables(place: Place) -> None:
+    """One variable API_KEY for all servers would be right for only one of them."""
     keys = {name: {"command": "x", "env": {"API_KEY": f"{name}-secret-1"}} for name in "abc"}
     place.put(".cursor/mcp.json", {"mcpServers": {"a": keys["a"], "b": keys["b"]}})
     place.put(".claude.json", {"mcpServers": {"c": keys["c"]}})

@@ -6,7 +6,7 @@ from gateway.cli import NOTHING, OK, UNAVAILABLE
 from tests.apps.cli.running import Place
 
 
-def test_second_build_embeds_nothing_until_a_rebuild(place: Place) -> None:
+def test_index_build_embeds_nothing_again_until_a_rebuild(place: Place) -> None:
     config = place.config()
 
     runs = [
@@ -15,12 +15,12 @@ def test_second_build_embeds_nothing_until_a_rebuild(place: Place) -> None:
     ]
 
     assert [OK] * 3 == [ran.code for ran in runs]
-    # Two tools and their server, with two texts each.
+    # Two texts each for two tools and their server.
     assert [6, 0, 6] == [ran.json["embedded_texts"] for ran in runs]
     assert [3, 3, 3] == [ran.json["vectors"] for ran in runs]
 
 
-def test_show_works_without_a_configuration(place: Place) -> None:
+def test_index_show_works_without_a_configuration(place: Place) -> None:
     place.run("index", "build", "-c", place.config())
 
     output = place.run("index", "show")
@@ -32,7 +32,7 @@ def test_show_works_without_a_configuration(place: Place) -> None:
     assert "vectors.sqlite3" in output.out
 
 
-def test_show_does_not_create_an_empty_store(place: Place) -> None:
+def test_index_show_does_not_create_a_missing_store(place: Place) -> None:
     ran = place.run("index", "show")
 
     assert ran.code == NOTHING
@@ -40,7 +40,7 @@ def test_show_does_not_create_an_empty_store(place: Place) -> None:
     assert not place.cache.exists()
 
 
-def test_corrupt_store_is_replaced_and_reported(place: Place) -> None:
+def test_corrupt_store_of_vectors_is_replaced_and_reported(place: Place) -> None:
     place.put("cache/vectors.sqlite3", "no database at all, " * 100)
 
     first, second = place.run("index", "show"), place.run("index", "show")
@@ -50,7 +50,7 @@ def test_corrupt_store_is_replaced_and_reported(place: Place) -> None:
     assert (place.cache / "vectors.sqlite3.corrupt-1").is_file()
 
 
-def test_unreadable_store_is_unavailable(place: Place) -> None:
+def test_unreadable_store_of_vectors_gives_exit_code_3(place: Place) -> None:
     place.cache.write_text("a file where a folder should be")
 
     ran = place.run("index", "build", "--rebuild", "-c", place.config())
@@ -59,7 +59,7 @@ def test_unreadable_store_is_unavailable(place: Place) -> None:
     assert "vector store" in ran.err
 
 
-def test_prepared_model_and_index_are_reused(place: Place) -> None:
+def test_commands_reuse_the_model_and_index_that_prepare_made(place: Place) -> None:
     config = place.config()
     alone = place.at_home("prepare", "--no-servers", "--json")
     built = place.run("prepare", "-c", config, "--json")

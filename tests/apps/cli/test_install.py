@@ -18,15 +18,15 @@ FILE = {
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    """Folder with a configuration that refers to a variable."""
+    """Folder with a configuration that refers to an environment variable."""
     place = Place(folder=tmp_path)
     place.put("mcp.json", {"mcpServers": {"time": {**TIME, "env": {"X": "${SOME_NAME}"}}}})
     return place
 
 
 @pytest.mark.parametrize("client", list(FILE))
-def test_install_and_uninstall_restore_the_file(place: Place, client: str) -> None:
-    """A dated backup is made, and the other content stays byte for byte."""
+def test_uninstall_restores_the_client_file_that_install_changed(place: Place, client: str) -> None:
+    """`install` makes a dated backup, and changes nothing else in the client's file."""
     key = "servers" if client == "vscode" else "mcpServers"
     text = f'{{\n  // theirs\n  "{key}": {{\n    "a": {{"command": "x"}} // a\n  }}\n}}\n'
     file = place.put(FILE[client], text)
@@ -52,7 +52,7 @@ def test_install_and_uninstall_restore_the_file(place: Place, client: str) -> No
     assert second.json["backup"] is None
 
 
-def test_install_creates_a_missing_file_and_names_variables(place: Place) -> None:
+def test_install_creates_a_missing_client_file_and_names_required_variables(place: Place) -> None:
     ran = place.at_home("install", "claude")
 
     assert 0 == ran.code
@@ -63,7 +63,7 @@ def test_install_creates_a_missing_file_and_names_variables(place: Place) -> Non
     )
 
 
-def test_install_updates_the_configuration_path_unless_dry_run(place: Place) -> None:
+def test_install_replaces_the_path_in_its_entry_unless_dry_run(place: Place) -> None:
     place.at_home("install", "claude", "--project")
     file = place.folder / ".mcp.json"
     other = place.put("other.json", {"mcpServers": {}})
@@ -80,8 +80,8 @@ def test_install_updates_the_configuration_path_unless_dry_run(place: Place) -> 
     assert str(other) in file.read_text()
 
 
-def test_install_does_not_change_other_entries(place: Place) -> None:
-    """A gateway that could not start is not installed."""
+def test_install_does_not_change_other_entries_of_the_client_file(place: Place) -> None:
+    """`install` also refuses a gateway whose configuration cannot be read."""
     file = place.put("x.json", {"mcpServers": {"gateway": {"command": "docker"}, "a": 7}})
     before = file.read_text()
     taken = place.at_home("install", "cursor", "--to", str(file))
@@ -96,7 +96,7 @@ def test_install_does_not_change_other_entries(place: Place) -> None:
     assert "cannot be read" in folder.err
 
 
-def test_take_over_moves_servers_and_uninstall_restores_them(place: Place) -> None:
+def test_install_with_take_over_moves_servers_and_uninstall_restores_them(place: Place) -> None:
     """Secrets stay in the client's file, as variables of the gateway's entry."""
     secret = "ghp_" + "a1B2" * 9
     hub = f'{{"command": "npx", "env": {{"API_KEY": "{secret}"}}}}'
@@ -125,7 +125,7 @@ def test_take_over_moves_servers_and_uninstall_restores_them(place: Place) -> No
     )
 
 
-def test_uninstall_keeps_later_changes_of_the_user(place: Place) -> None:
+def test_uninstall_keeps_changes_that_the_user_made_after_install(place: Place) -> None:
     file = place.put(FILE["cursor"], {"mcpServers": {"a": {"command": "x"}}})
     place.at_home("install", "cursor", "--take-over")
     table = json.loads(file.read_text())
@@ -138,7 +138,9 @@ def test_uninstall_keeps_later_changes_of_the_user(place: Place) -> None:
     ]
 
 
-def test_install_notes_servers_that_the_client_still_shows(place: Place) -> None:
+def test_install_names_servers_that_the_client_still_shows_next_to_the_gateway(
+    place: Place,
+) -> None:
     place.put(FILE["cursor"], {"mcpServers": {"a": {"command": "x"}}})
     ran = place.at_home("install", "cursor")
 

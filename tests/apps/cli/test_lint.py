@@ -23,7 +23,7 @@ ASKED = """
 
 @pytest.fixture
 def files(place: Place) -> Place:
-    """A place with two servers, and a request in words that no tool contains."""
+    """Folder with two servers, and a file with one request in words that no tool contains."""
     place.config({"time": TIME, "excel": EXCEL})
     place.put("asked.md", ASKED)
     return place
@@ -33,8 +33,8 @@ def config(files: Place) -> tuple[str, ...]:
     return "-c", str(files.folder / "servers.json"), "--strategy", "graph"
 
 
-def test_findings_fail_only_if_strict(files: Place) -> None:
-    """The workbook server describes few of its parameters."""
+def test_lint_fails_for_findings_only_with_strict(files: Place) -> None:
+    """The workbook server leaves most of its parameters without a description."""
     words = ("lint", *config(files), "--no-suggest")
     data, output, strict = (
         files.run(*words, "--json"),
@@ -56,8 +56,8 @@ def test_findings_fail_only_if_strict(files: Place) -> None:
     assert [] == data.json["suggestions"]
 
 
-def test_text_of_a_model_becomes_an_applicable_diff(files: Place) -> None:
-    """The configuration changes only when the diff is applied. Then the tool is found."""
+def test_lint_prints_a_search_text_of_a_model_as_a_diff(files: Place) -> None:
+    """`lint` does not change the configuration. After the diff is applied, the tool is found."""
     written = "A clickable chooser for grandma, also called thingamajig."
     words = ("lint", *config(files), "--requests", str(files.folder / "asked.md"))
     before = (files.folder / "servers.json").read_text()
@@ -88,7 +88,7 @@ def test_text_of_a_model_becomes_an_applicable_diff(files: Place) -> None:
 
 
 def apply(diff: Path) -> None:
-    """Apply the diff."""
+    """Apply the diff to the configuration with ``git apply``."""
     subprocess.run(["git", "apply", diff.name], cwd=diff.parent, check=True)  # noqa: S607
 
 
@@ -99,7 +99,9 @@ def suggestion(tool: str) -> Suggestion:
 
 
 @pytest.mark.parametrize("text", ['{"mcpServers": {}}', '{\n  // mine\n  "rules": {}\n}\n', ""])
-def test_diff_changes_only_the_rules(tmp_path: Path, text: str) -> None:
+def test_diff_of_lint_changes_only_the_rules_of_the_configuration(
+    tmp_path: Path, text: str
+) -> None:
     """Comments stay, and a file without a final newline is patched too."""
     file = tmp_path / "mcp.json"
     file.write_text(text)
@@ -114,7 +116,7 @@ def test_diff_changes_only_the_rules(tmp_path: Path, text: str) -> None:
     ]
 
 
-def test_diff_is_empty_for_existing_rules(tmp_path: Path) -> None:
+def test_diff_of_lint_is_empty_if_the_rules_exist(tmp_path: Path) -> None:
     file = tmp_path / "mcp.json"
     file.write_text('{"rules": {"a/b": {"tags": ["x"]}}}')
 
@@ -122,7 +124,7 @@ def test_diff_is_empty_for_existing_rules(tmp_path: Path) -> None:
     assert "" == rules_diff(file, [])
 
 
-def test_missing_file_of_requests_is_reported(files: Place) -> None:
+def test_lint_reports_a_missing_file_of_requests(files: Place) -> None:
     assert 2 == files.run("lint", *config(files), "--requests", "nowhere.md").code
     with pytest.raises(ConfigError):
         rules_diff(files.put("bad.json", "[]"), [suggestion("a/b")])

@@ -18,7 +18,7 @@ ECHO = '{"text": "hi"}'
 
 
 class Visitor(webbrowser.BaseBrowser):
-    """A browser whose user agrees at once."""
+    """A browser whose user agrees at once to every sign-in."""
 
     def open(self, url: str, new: int = 0, autoraise: bool = True) -> bool:
         visit(url)
@@ -34,8 +34,8 @@ def cache(place: Place, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place.cache
 
 
-async def test_login_enables_the_server_until_sign_out(place: Place, cache: Path) -> None:
-    """The message of a search names the command that is needed."""
+async def test_server_can_be_used_after_login_until_sign_out(place: Place, cache: Path) -> None:
+    """Before the sign-in, a search names the command `gateway login`."""
     bridge = Bridge("giver")
     authority = Authority()
     async with (
@@ -71,7 +71,7 @@ async def test_login_enables_the_server_until_sign_out(place: Place, cache: Path
         ("srv", {"command": "x"}, "is a program on this machine"),
     ],
 )
-def test_login_refuses_servers_without_a_sign_in(
+def test_login_refuses_servers_that_need_no_sign_in(
     place: Place, server: str, entry: dict[str, object], message: str
 ) -> None:
     ended = place.run("login", server, "-c", place.config({"srv": entry}))

@@ -54,7 +54,7 @@ def _shown(renderable: object) -> str:
     return "\n".join(line.strip() for line in file.getvalue().splitlines())
 
 
-def test_value_becomes_plain_json() -> None:
+def test_to_jsonable_returns_plain_json_values() -> None:
     values = {
         "note": Diagnostic(stage="graph", code="no_match"),
         "filters": Filters(tags=frozenset({"b", "a"})),
@@ -71,7 +71,7 @@ def test_value_becomes_plain_json() -> None:
     assert (None, "x") == (data["not a number"], data["path"])
 
 
-def test_table_shows_values_by_path() -> None:
+def test_table_shows_the_values_at_the_paths_of_its_columns() -> None:
     rows = [{"a": {"b": [{"c": 1}, {"c": True}]}, "description": "One. Two."}, {"a": None}]
 
     assert "c       text  description\n1, yes        One." in _shown(
@@ -95,7 +95,7 @@ def test_table_does_not_break_words_that_fit() -> None:
     assert all(len(line) <= 30 for line in narrow.file.getvalue().splitlines())
 
 
-def test_supplement_is_explained_by_its_path() -> None:
+def test_explanation_of_a_supplement_shows_its_path_in_the_graph() -> None:
     result = SearchResult(mode="graph", related=(_MATCH,), cached=True)
 
     output = _shown(explanation(result, ()))
@@ -105,8 +105,8 @@ def test_supplement_is_explained_by_its_path() -> None:
     assert "cached          yes" in output
 
 
-def test_nearest_entity_is_shown_without_matches() -> None:
-    """The warning mentions the nearest entity, so people must see it."""
+def test_search_without_matches_shows_the_nearest_entity() -> None:
+    """The warning about the search mentions the nearest entity."""
     counts = Counts(eligible=2)
     result = SearchResult(mode="vector", counts=counts, nearest=_MATCH, unmatched=("moon",))
 
@@ -114,8 +114,8 @@ def test_nearest_entity_is_shown_without_matches() -> None:
         assert "two      50%         Second.\nNo entity contains these words: moon" in output
 
 
-def test_missing_kind_is_reported_as_such() -> None:
-    """Rewording the query cannot help."""
+def test_search_says_that_no_entity_has_the_requested_kind() -> None:
+    """Other words in the query would not help."""
     output = _shown(search_table(SearchResult(mode="hybrid")))
 
     assert "Nothing was found: no entity has this kind, tag and status." == output
@@ -129,14 +129,14 @@ def test_equal_warnings_are_printed_once(capsys: pytest.CaptureFixture[str]) -> 
     assert "warning: 'x' cannot be read [store_unavailable]\n" == capsys.readouterr().err
 
 
-def test_control_characters_are_not_printed() -> None:
+def test_control_characters_of_servers_are_not_printed() -> None:
     hostile = "a\x1b[31mb\x9b2J\x07\r\nc\t\ud800"
 
     assert "a[31mb2J\nc\t?" == printable(hostile)
     assert "\x1b" not in _shown(table([{"name": hostile}], "name"))
 
 
-def test_small_character_set_does_not_end_a_command(tmp_path: Path) -> None:
+def test_commands_print_to_a_terminal_with_a_small_character_set(tmp_path: Path) -> None:
     """Other characters are escaped in JSON, and replaced by a question mark in tables."""
     (tmp_path / "mcp.json").write_text('{"mcpServers": {}, "東京": 1}', encoding="utf-8")
     env = {"PYTHONIOENCODING": "ascii", "GATEWAY_CACHE_DIR": str(tmp_path)}
@@ -148,7 +148,7 @@ def test_small_character_set_does_not_end_a_command(tmp_path: Path) -> None:
     assert "unknown key '??'" in output.out
 
 
-def test_answer_without_text_shows_its_structure_or_block_types() -> None:
+def test_call_prints_structured_content_or_block_types_of_an_answer_without_text() -> None:
     picture = InvokeResult(tool_id="a/b", content=(Content(type="image"),))
     data = InvokeResult(tool_id="a/b", structured={"n": 1})
 
@@ -160,7 +160,7 @@ def test_answer_without_text_shows_its_structure_or_block_types() -> None:
     ("as_json", "document"),
     [(True, {"error": {"type": "Interrupted", "message": "stopped"}}), (False, None)],
 )
-def test_interrupted_command_has_its_own_exit_code(
+def test_interrupted_command_ends_with_its_own_exit_code(
     as_json: bool, document: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
 

@@ -29,7 +29,7 @@ def greet(name: str) -> None:
 """
 
 
-def test_command_of_a_plugin_is_imported_when_typed(
+def test_module_of_a_plugin_command_is_imported_only_when_the_command_runs(
     place: Place, install_plugin: InstallPlugin, tmp_path: Path
 ) -> None:
     install_plugin("greeting", GREETING)
@@ -43,7 +43,7 @@ def test_command_of_a_plugin_is_imported_when_typed(
     assert (OK, "Hello, Ada!\n") == (ran.code, ran.out)
 
 
-def test_command_of_an_unselected_plugin_is_unknown(
+def test_command_of_a_plugin_that_is_not_selected_is_unknown(
     place: Place, install_plugin: InstallPlugin
 ) -> None:
     install_plugin("greeting2", GREETING)
@@ -53,7 +53,7 @@ def test_command_of_an_unselected_plugin_is_unknown(
     assert (USAGE, True) == (ran.code, "No such command 'greet'" in ran.err)
 
 
-def test_own_command_overrides_a_command_of_a_plugin(
+def test_gateway_command_overrides_a_plugin_command_with_the_same_name(
     place: Place, install_plugin: InstallPlugin
 ) -> None:
     install_plugin("greeting3", GREETING.replace('"greet"', '"plugins"'))
@@ -63,7 +63,7 @@ def test_own_command_overrides_a_command_of_a_plugin(
     assert "greeting3" in [plugin["name"] for plugin in ran.json["plugins"]]
 
 
-def test_plugins_are_listed_with_hooks_and_errors(
+def test_plugins_command_lists_plugins_with_hooks_and_load_errors(
     place: Place, install_plugin: InstallPlugin
 ) -> None:
     install_plugin("broken_list", "raise OSError('no such disk')")
@@ -94,7 +94,7 @@ def test_doctor_reports_a_plugin_that_fails_to_load(
 
 
 @pytest.mark.parametrize("hook", ["register_commands", "register_embedders", "register_sources"])
-def test_doctor_reports_plugins_with_equal_names(
+def test_doctor_reports_two_plugins_that_use_the_same_name(
     place: Place, install_plugin: InstallPlugin, hook: str
 ) -> None:
     source = GREETING.replace("register_commands", hook)
@@ -143,7 +143,9 @@ def test_gateway_uses_the_plugins_of_the_configuration(place: Place) -> None:
         (["nonesuch"], "the plugins nonesuch are not installed"),
     ],
 )
-def test_invalid_plugins_section_is_refused(place: Place, section: object, message: str) -> None:
+def test_configuration_with_an_invalid_plugins_section_is_refused(
+    place: Place, section: object, message: str
+) -> None:
     ran = place.run("plugins", "-c", place.config({}, plugins=section))
 
     assert (USAGE, True) == (ran.code, message in ran.err)

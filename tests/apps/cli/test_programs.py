@@ -19,15 +19,15 @@ def refund_order(order_id: int) -> str:
 
 
 async def run(gateway: Gateway, **arguments: str) -> str:
-    """Run a program like a client without elicitation."""
+    """Run a program through the meta-tool, like a client that cannot ask its user."""
     async with Client(mcp_server(gateway)) as client:
         (block,) = (await client.call_tool("run_program", arguments)).content
     assert isinstance(block, types.TextContent)
     return block.text
 
 
-def test_program_of_a_client_without_elicitation_waits_for_a_decision(place: Place) -> None:
-    """The model gets the key, and continues the program after the decision."""
+def test_program_waits_for_a_decision_if_its_client_cannot_ask(place: Place) -> None:
+    """The model gets a key, with which it continues the program after the decision."""
     config = place.config({})
     nothing = place.run("programs", "list", "-c", config)
     gateway = Gateway(

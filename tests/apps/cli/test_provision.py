@@ -42,7 +42,7 @@ def provision(place: Place, url: str, *more: str, stdin: str = "", index: str = 
     return place.run("provision", INTENT, *options, *where, *more, stdin=stdin, env=env)
 
 
-def test_plan_is_shown_in_full(place: Place, registry: FakeRegistry) -> None:
+def test_provision_shows_its_plan_in_full(place: Place, registry: FakeRegistry) -> None:
     """Commands are not cut, however narrow the terminal is."""
     ran = provision(place, registry.url)
 
@@ -56,10 +56,10 @@ def test_plan_is_shown_in_full(place: Place, registry: FakeRegistry) -> None:
     ]
 
 
-def test_accepted_server_is_installed_and_called(
+def test_provision_installs_an_accepted_server_whose_tool_can_be_called(
     place: Place, registry: FakeRegistry, index: FakeIndex
 ) -> None:
-    """There is no configuration at first. All files belong to their owner only."""
+    """There is no configuration at first. All written files are private to their owner."""
     before = os.umask(0)
     try:
         ran = provision(place, registry.url, "--apply", stdin="y\ny\n", index=index.pip_url)
@@ -78,7 +78,8 @@ def test_accepted_server_is_installed_and_called(
     program = place.folder / "servers" / "parcels" / "bin" / "tiny-parcels"
     assert f"will run as the server: {program}\nRun it? [y/N]" in ran.err
     assert "note: probe ok weigh_parcel" in ran.err
-    # The fake uv and its script have these modes; the server wrote the cache.
+    # Not private: files with modes set by the fake uv, and the bytecode cache that the server
+    # wrote.
     home = "servers/parcels"
     cached = f"{home}/lib/python3/site-packages/__pycache__"
     assert {f"{home}/bin/tiny-parcels", cached, "uv"} == set(others), others
@@ -89,7 +90,7 @@ def test_accepted_server_is_installed_and_called(
 
 
 @pytest.mark.parametrize("stdin", ["n\n", ""])
-def test_missing_answer_means_no(
+def test_provision_takes_missing_input_as_a_refusal(
     place: Place, registry: FakeRegistry, index: FakeIndex, stdin: str
 ) -> None:
     ran = provision(place, registry.url, "--apply", stdin=stdin, index=index.pip_url)
@@ -99,7 +100,7 @@ def test_missing_answer_means_no(
     assert not (place.folder / "mcp.json").exists()
 
 
-def test_yes_accepts_only_trusted_servers(
+def test_provision_with_yes_accepts_only_trusted_servers(
     place: Place, registry: FakeRegistry, index: FakeIndex
 ) -> None:
     doubted = provision(place, registry.url, "--apply", "--yes", index=index.pip_url)
@@ -115,7 +116,7 @@ def test_yes_accepts_only_trusted_servers(
     assert {"pass"} == {gate["verdict"] for gate in agreed.json["gates"]}
 
 
-def test_failed_installation_is_undone_and_reported(
+def test_provision_undoes_and_reports_a_failed_installation(
     place: Place, registry: FakeRegistry, index: FakeIndex
 ) -> None:
     registry.items = [
@@ -126,7 +127,9 @@ def test_failed_installation_is_undone_and_reported(
     assert (3, True) == (ran.code, "everything was undone" in ran.out)
 
 
-def test_configured_tools_are_reported_first(place: Place, registry: FakeRegistry) -> None:
+def test_provision_reports_tools_that_are_already_configured_first(
+    place: Place, registry: FakeRegistry
+) -> None:
     config = place.config({"srv": place.hostile()})
     ran = place.run("provision", "good works", "-c", config, "--strategy", "graph")
 
@@ -136,8 +139,10 @@ def test_configured_tools_are_reported_first(place: Place, registry: FakeRegistr
     assert [] == registry.requests
 
 
-def test_required_inputs_are_named_and_set(place: Place, registry: FakeRegistry) -> None:
-    """The plan shows the reference, not the value."""
+def test_provision_names_required_inputs_and_passes_given_values(
+    place: Place, registry: FakeRegistry
+) -> None:
+    """The plan shows the reference to a secret, not its value."""
     variable = {"name": "TINY_KEY", "isRequired": True, "isSecret": True}
     expected = package("tiny-parcels", environmentVariables=[variable])
     registry.items = [item("org.example/parcels", "Weighs a parcel.", packages=[expected])]

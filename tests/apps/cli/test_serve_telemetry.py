@@ -44,7 +44,7 @@ class Collector:
         self.metrics: set[str] = set()
         self.services: set[str] = set()
         self.keys: set[str] = set()
-        """Values of the header ``x-key``."""
+        """Values of the header ``x-key`` of the received requests."""
         self._arrival = Condition()
         routes = [
             Route("/v1/traces", self._take_spans, methods=["POST"]),
@@ -65,7 +65,7 @@ class Collector:
             self._server.close()
 
     async def arrived(self, span: str) -> bool:
-        """Wait for a span with this name."""
+        """Wait until a span named *span* is received; return whether it arrived."""
 
         def wait() -> bool:
             with self._arrival:
@@ -100,7 +100,7 @@ class Collector:
 
 
 async def search_and_call(client: Client) -> None:
-    """Find a tool and call it, after its server has started."""
+    """Search for a tool until its server has started, and call the tool."""
     async with asyncio.timeout(120):
         while True:
             result = await client.call_tool("search_tools", {"query": "current time"})
@@ -112,7 +112,7 @@ async def search_and_call(client: Client) -> None:
 
 
 def use(url: str) -> None:
-    """Search and call over HTTP."""
+    """Search for a tool and call it over HTTP."""
 
     async def talk() -> None:
         async with Client(url) as client:
@@ -127,7 +127,7 @@ def series(page: str) -> list[Sample]:
 
 
 def test_metrics_page_counts_searches_calls_and_requests(place: Place) -> None:
-    """Ids of entities are not labels."""
+    """Ids of entities are not used as labels, because there are too many."""
     with (
         place.serve("--config", place.config(), "--metrics") as (_, _, url),
         httpx2.Client(base_url=url.removesuffix("/mcp"), trust_env=False) as http,
@@ -180,8 +180,8 @@ def test_spans_and_metrics_are_exported_to_the_configured_collector(place: Place
     assert ({"tool-gateway"}, {"abc"}) == (collector.services, collector.keys)
 
 
-def test_spans_alone_are_exported_over_pipes(place: Place) -> None:
-    """Standard output belongs to the protocol."""
+def test_serve_over_pipes_exports_spans_alone(place: Place) -> None:
+    """Nothing but MCP messages is printed to standard output."""
     collector = Collector()
     variables = {"OTEL_BSP_SCHEDULE_DELAY": "50", "OTEL_SERVICE_NAME": "mine"}
 
@@ -198,7 +198,7 @@ def test_spans_alone_are_exported_over_pipes(place: Place) -> None:
     assert ({"mine"}, set()) == (collector.services, collector.metrics)
 
 
-def test_console_exporter_writes_to_standard_error_over_pipes(place: Place) -> None:
+def test_serve_over_pipes_prints_console_telemetry_to_standard_error(place: Place) -> None:
     """Each line of standard output is a message of the protocol, even after the client has left."""
     signals = ("TRACES", "METRICS", "LOGS")
     at_once = {"OTEL_BSP_SCHEDULE_DELAY": "50", "OTEL_METRIC_EXPORT_INTERVAL": "50"}
@@ -233,8 +233,10 @@ def test_console_exporter_writes_to_standard_error_over_pipes(place: Place) -> N
     assert '"name": "gateway.search.duration"' in console
 
 
-def test_missing_exporter_is_reported_before_serving(place: Place) -> None:
-    """An empty dashboard would be noticed late."""
+def test_serve_reports_a_telemetry_exporter_that_is_not_installed_before_serving(
+    place: Place,
+) -> None:
+    """Otherwise the missing telemetry would be noticed late."""
     serve = ("serve", "--http", "--port", "0", "--config", place.config({}))
     without = WITHOUT_PACKAGE.format("opentelemetry.exporter.prometheus")
     page = child("-c", without, *serve, "--metrics", cwd=place.folder, env={})
@@ -247,14 +249,14 @@ def test_missing_exporter_is_reported_before_serving(place: Place) -> None:
     assert "'nothing' not found" in spans.err
 
 
-def test_metrics_page_is_refused_over_pipes(place: Place) -> None:
+def test_serve_over_pipes_refuses_the_option_metrics(place: Place) -> None:
     ran = place.run("serve", "--metrics", "--config", place.config({}))
 
     assert (2, True) == (ran.code, "--metrics: use --http" in ran.err)
 
 
-def test_providers_of_an_agent_are_kept(place: Place) -> None:
-    """The agent has read the variables already, so only the page is added."""
+def test_serve_keeps_the_telemetry_providers_of_an_agent(place: Place) -> None:
+    """An OpenTelemetry agent has set up exports already, so only the metrics page is added."""
     script = """
 from opentelemetry import metrics
 from opentelemetry.sdk.metrics import MeterProvider
@@ -270,8 +272,8 @@ print(metrics.get_meter_provider() is provider)
     assert (0, "True\n") == (ran.code, ran.out)
 
 
-def test_processor_is_added_to_the_existing_provider(place: Place) -> None:
-    """Without a provider of an agent, a provider without exporters is created."""
+def test_span_processor_is_added_to_the_telemetry_provider_of_an_agent(place: Place) -> None:
+    """Without such a provider, a provider without exporters is created."""
     script = """
 import os, sys
 from opentelemetry import trace

@@ -18,7 +18,7 @@ TEXT = """\
 """
 
 
-def test_server_is_added_and_removed_byte_for_byte(place: Place) -> None:
+def test_servers_remove_restores_the_file_that_servers_add_changed(place: Place) -> None:
     file = place.put("mcp.json", TEXT)
     options = ("servers", "add", "b", "-e", "LEVEL=2", "--cwd", "/w")
     command = ("--", "run", "-v", "--token", "s3cret")
@@ -39,8 +39,8 @@ def test_server_is_added_and_removed_byte_for_byte(place: Place) -> None:
     assert TEXT == file.read_text()
 
 
-def test_address_is_added_to_a_new_file(place: Place) -> None:
-    """Values that look random are reported as secrets."""
+def test_servers_add_writes_a_server_address_to_a_new_file(place: Place) -> None:
+    """Header values that look random are reported as secrets."""
     headers = {"Authorization": "Bearer ${TOKEN}", "X": "aB3" * 9}
     options = [f"-H{name}: {value}" for name, value in headers.items()]
     ran = place.at_home("servers", "add", "web", "--url", "https://h/mcp", *options)
@@ -64,7 +64,7 @@ def test_address_is_added_to_a_new_file(place: Place) -> None:
         ),
     ],
 )  # fmt: skip
-def test_sign_in_options_are_written_with_a_hint(
+def test_servers_add_writes_sign_in_options_and_names_the_next_command(
     place: Place, options: tuple[str, ...], auth: dict[str, object]
 ) -> None:
     ran = place.at_home("servers", "add", "web", "--url", "https://h/mcp", *options)
@@ -95,7 +95,7 @@ def test_sign_in_options_are_written_with_a_hint(
         (("a", "--", "y"), "--replace"),
     ],
 )
-def test_invalid_server_is_refused_without_writing(
+def test_servers_add_refuses_an_invalid_server_without_writing(
     place: Place, arguments: tuple[str, ...], named: str
 ) -> None:
     file = place.put("mcp.json", TEXT)
@@ -106,8 +106,8 @@ def test_invalid_server_is_refused_without_writing(
     assert TEXT == file.read_text()
 
 
-def test_remove_deletes_all_named_servers_or_none(place: Place) -> None:
-    """Virtual servers are removed too."""
+def test_servers_remove_deletes_all_named_servers_or_none(place: Place) -> None:
+    """Virtual servers are removed in the same way."""
     virtual = {"v": {"tools": {"x": "a/y"}}}
     file = place.put("mcp.json", {"servers": {"a": {"command": "x"}}, "virtualServers": virtual})
     before = file.read_text()
@@ -121,7 +121,7 @@ def test_remove_deletes_all_named_servers_or_none(place: Place) -> None:
     assert {"servers": {}, "virtualServers": {}} == place.own_config
 
 
-def test_list_shows_stored_state_without_starting_servers(place: Place) -> None:
+def test_servers_list_shows_stored_state_without_starting_servers(place: Place) -> None:
     virtual = {"v": {"tools": {"best": "srv/good"}}}
     place.run("tools", "-c", place.config({"srv": place.hostile()}, virtualServers=virtual))
     (place.folder / "record").unlink()
@@ -158,7 +158,7 @@ def test_list_shows_stored_state_without_starting_servers(place: Place) -> None:
     assert "secret-path" not in listed.out
 
 
-def test_list_shows_changes_and_age(place: Place) -> None:
+def test_servers_list_shows_changed_tools_and_the_age_of_listings(place: Place) -> None:
     place.run("tools", "-c", place.config({"srv": place.hostile()}))
     config = place.config({"srv": place.hostile("dressed_up")})
     place.run("tools", "-c", config)
@@ -171,7 +171,7 @@ def test_list_shows_changes_and_age(place: Place) -> None:
     assert "srv, srv/good" in ran.out
 
 
-def test_list_without_servers_suggests_a_next_step(place: Place) -> None:
+def test_servers_list_without_servers_suggests_a_next_step(place: Place) -> None:
     place.put("mcp.json", {"mcpServers": {}})
     ran = place.at_home("servers", "list")
     missing = place.at_home("servers", "remove", "x", "-c", "none.json")
@@ -180,8 +180,8 @@ def test_list_without_servers_suggests_a_next_step(place: Place) -> None:
     assert "gateway servers add" in ran.out
 
 
-def test_test_starts_servers_and_reports_times_and_problems(place: Place) -> None:
-    """Virtual servers are tested through their original servers."""
+def test_servers_test_starts_servers_and_reports_times_and_problems(place: Place) -> None:
+    """Virtual servers are tested by starting the servers of their tools."""
     config = place.config(
         {"srv": place.hostile(), "gone": {"command": "no-such-program"}, "bad": {"args": []}},
         virtualServers={"v": {"tools": {"best": "srv/good"}}},

@@ -1,4 +1,4 @@
-"""Options without Python: configuration, environment and ``--set``."""
+"""Options set without Python: in the configuration, in the environment and by ``--set``."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.apps.cli.running import Place, Ran
 from tests.test_docs import rows
 
 _ELSEWHERE = {"catalog.kinds", "catalog.rules", "policies"}
-"""Options with tables of their own in the file."""
+"""Options that have tables of their own in the configuration."""
 _FLAGS = {"HttpOptions"}
-"""Classes whose options are options of `gateway serve`."""
+"""Classes whose fields are options of `gateway serve`, not of the configuration."""
 _WAYS = ("file", "environment", "--set")
 
 
 def _run(place: Place, way: str, key: str, value: object) -> Ran:
-    """Run a search with one option that is set in *way*."""
+    """Run a search with the option *key* set to *value*, in the way that *way* names."""
     section, _, name = key.partition(".")
     table = {section: {name: value}} if name else {section: value}
     config = place.config(options=table if way == "file" else {})
@@ -30,7 +30,7 @@ def _run(place: Place, way: str, key: str, value: object) -> Ran:
     return place.run(*command, *chosen, env=env)
 
 
-def test_documented_and_settable_options_are_equal() -> None:
+def test_documentation_lists_exactly_the_options_that_can_be_set() -> None:
     """A key is the class name without "Options" in small letters, and the option."""
     documented = {
         f"{owner.removesuffix('Options').lower()}.{name}".removeprefix(".")
@@ -43,7 +43,7 @@ def test_documented_and_settable_options_are_equal() -> None:
 
 
 @pytest.mark.parametrize("way", _WAYS)
-def test_option_is_set_in_three_ways(place: Place, way: str) -> None:
+def test_option_can_be_set_in_file_environment_and_command_line(place: Place, way: str) -> None:
     both, one = _run(place, "file", "search.limit", 2), _run(place, way, "search.limit", 1)
 
     assert (OK, 2) == (both.code, len(both.json["result"]["matches"]))
@@ -92,7 +92,7 @@ _RANGE = "expected int from 1, got"
         ("file", "search", 1, "options: search: unknown option"),
     ],
 )
-def test_fault_names_the_key_and_a_similar_one(
+def test_invalid_option_is_reported_with_its_key_and_a_similar_key(
     place: Place, way: str, key: str, value: object, message: str
 ) -> None:
     ran = _run(place, way, key, value)
@@ -116,7 +116,7 @@ def test_command_line_overrides_environment_and_file(place: Place) -> None:
     assert USAGE == refused.code
 
 
-def test_misspelt_variable_is_named(place: Place) -> None:
+def test_misspelt_environment_variable_of_an_option_is_reported(place: Place) -> None:
     command = ("search", "", "--strategy", "graph", "-c", place.config())
     ran = place.run(*command, env={"GATEWAY_SEARCH_LIMTI": "1"})
 
@@ -125,7 +125,9 @@ def test_misspelt_variable_is_named(place: Place) -> None:
 
 
 @pytest.mark.parametrize("way", [{"usage": True}, {"usage": {"record": True}}])
-def test_calls_are_recorded_if_turned_on(place: Place, way: Mapping[str, object]) -> None:
+def test_calls_are_recorded_only_if_the_option_usage_is_on(
+    place: Place, way: Mapping[str, object]
+) -> None:
     arguments = ("call", "time/get_current_time", '{"timezone": "Europe/Kyiv"}', "-c")
     place.run(*arguments, place.config())
     before = place.run("usage", "show", "--json").json
@@ -145,7 +147,7 @@ def test_set_accepts_provision_options_and_server_inputs(place: Place) -> None:
     assert "provision.candidates: expected int from 1" in ran.json["error"]["message"]
 
 
-def test_verbose_prints_the_log(place: Place) -> None:
+def test_option_verbose_prints_the_log(place: Place) -> None:
     config = place.config({"srv": place.hostile("garbage")})
     quiet = place.run("servers", "test", "-c", config)
     loud = place.run("servers", "test", "-c", config, "-v")

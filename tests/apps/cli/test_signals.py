@@ -24,8 +24,10 @@ async def signalled(event: asyncio.Event) -> None:
     event.set()
 
 
-async def test_changed_replaced_and_deleted_files_are_reported(tmp_path: Path) -> None:
-    """Editors write in place, or replace the file."""
+async def test_watch_files_runs_the_callback_of_a_changed_replaced_or_deleted_file(
+    tmp_path: Path,
+) -> None:
+    """Some editors write a file in place, and others replace it."""
     file, other = tmp_path / "mcp.json", tmp_path / "new"
     file.write_text("1")
     called = asyncio.Event()
@@ -39,8 +41,8 @@ async def test_changed_replaced_and_deleted_files_are_reported(tmp_path: Path) -
         await set_again(called)
 
 
-async def test_signal_is_handled_until_the_block_ends(tmp_path: Path) -> None:
-    """Then the former handler is restored."""
+async def test_signals_are_handled_only_while_the_block_runs(tmp_path: Path) -> None:
+    """After the block, the former signal handler is restored."""
     before = signal.getsignal(signal.SIGHUP)
     called = asyncio.Event()
     async with watch_files({tmp_path / "none": lambda: signalled(called)}):
@@ -61,7 +63,7 @@ with graceful_shutdown(limit_s=0.2) as shutdown:
 """
 
 
-def test_hanging_shutdown_is_ended_after_its_limit() -> None:
+def test_shutdown_that_hangs_is_ended_at_its_time_limit() -> None:
     done = subprocess.run(
         [sys.executable, "-c", STUCK], capture_output=True, timeout=PATIENCE_S, check=False
     )

@@ -1,4 +1,6 @@
-"""Starts of library, commands and `serve`, each of which reads what another one saved."""
+"""Starts of the library, of commands and of `serve`, each of which reads data that another start
+saved.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ _STARTS = {"library": _library, "command": _command, "serve": _served}
 
 
 @pytest.mark.parametrize("first", _STARTS)
-def test_second_start_embeds_nothing_and_builds_no_index(
+def test_later_starts_embed_nothing_and_build_no_index(
     place: Place, monkeypatch: pytest.MonkeyPatch, first: str
 ) -> None:
     monkeypatch.setenv("GATEWAY_CACHE_DIR", str(place.cache))

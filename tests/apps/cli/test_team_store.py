@@ -19,7 +19,9 @@ from tests.postgres_server import PostgresServer
 
 @pytest.fixture
 def team(postgres: PostgresServer) -> Iterator[Mapping[str, str]]:
-    """Variable that a configuration refers to, with an empty store."""
+    """Environment variable with the address of an empty PostgreSQL store, to which a configuration
+    can refer.
+    """
     drop = "DROP SCHEMA IF EXISTS gateway CASCADE"
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.execute(drop)
@@ -27,8 +29,9 @@ def team(postgres: PostgresServer) -> Iterator[Mapping[str, str]]:
         connection.execute(drop)
 
 
-def test_commands_store_everything_in_the_database(place: Place, team: Mapping[str, str]) -> None:
-    """No local file is created."""
+def test_commands_with_a_postgresql_store_create_no_local_file(
+    place: Place, team: Mapping[str, str]
+) -> None:
     reference = {"store": "env:TEAM_STORE", "usage": True}
     config = place.config({"odd": place.hostile()}, options=reference)
 
@@ -57,8 +60,8 @@ def test_commands_store_everything_in_the_database(place: Place, team: Mapping[s
     assert [] == [*place.cache.glob("*.sqlite3")]
 
 
-def test_approvals_are_shared_between_machines(place: Place, team: Mapping[str, str]) -> None:
-    """The other machine has another path of the configuration and no key in its cache."""
+def test_machines_with_one_store_share_approvals(place: Place, team: Mapping[str, str]) -> None:
+    """On the other machine, the configuration has another path and the cache contains no key."""
     env = {"GATEWAY_STORE": team["TEAM_STORE"], "GATEWAY_INSTALLATION": "prod"}
     env |= {"GATEWAY_HOST_KEY": "k" * 32}
     other = env | {"GATEWAY_CACHE_DIR": str(place.folder / "elsewhere")}
@@ -86,10 +89,10 @@ def test_approvals_are_shared_between_machines(place: Place, team: Mapping[str, 
     ]
 
 
-def test_serve_notes_unshared_state(
+def test_serve_names_state_that_replicas_do_not_share(
     place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With a file as store there are no replicas, and no notes."""
+    """A store in a file cannot have replicas, so nothing is named."""
     config = Path(place.config({"odd": place.hostile(), "web": {"url": "https://h/mcp"}}))
     serve_options(read_config(config), frozenset(), None)
     alone = capsys.readouterr().err
@@ -104,7 +107,7 @@ def test_serve_notes_unshared_state(
 
 
 @pytest.mark.parametrize("store", ["postgresql://u:sesame@host/db", "${X:-postgresql://h/d}", 5])
-def test_configuration_refers_to_the_store_only_by_reference(place: Place, store: object) -> None:
+def test_store_in_the_configuration_must_refer_to_a_secret(place: Place, store: object) -> None:
     """People who can write the file must not choose where approvals are stored."""
     ran = place.run("search", "x", "--json", "-c", place.config(options={"store": store}))
 
@@ -113,7 +116,7 @@ def test_configuration_refers_to_the_store_only_by_reference(place: Place, store
     assert "sesame" not in ran.out + ran.err
 
 
-def test_unreachable_store_fails_commands_that_need_it(place: Place) -> None:
+def test_unreachable_store_fails_only_commands_that_need_it(place: Place) -> None:
     env = {"GATEWAY_STORE": "postgresql://u:sesame@127.0.0.1:1/db"}
     ran = place.run("usage", "show", "--json", env=env)
     result = place.run("search", "time", "--json", "-c", place.config(), env=env)
@@ -124,7 +127,7 @@ def test_unreachable_store_fails_commands_that_need_it(place: Place) -> None:
     assert "sesame" not in ran.out + ran.err + result.out + result.err
 
 
-def test_missing_database_package_names_the_extra(place: Place) -> None:
+def test_missing_package_for_a_postgresql_store_is_reported_with_its_extra(place: Place) -> None:
     script, env = WITHOUT_PACKAGE.format("psycopg"), {"GATEWAY_STORE": "postgresql://h/d"}
     ran = child("-c", script, "usage", "show", cwd=place.folder, env=env)
 

@@ -1,4 +1,4 @@
-"""`gateway tools`, and progress of commands."""
+"""`gateway tools`, and the progress that commands print."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def _starts(place: Place) -> int:
 
 
 def _counted(place: Place) -> str:
-    """Return a configuration with a server that records each of its starts."""
+    """Return the path of a configuration with a server that records each of its starts."""
     server = place.hostile()
     args = [str(place.put("counted.py", _COUNTED)), str(place.folder / "starts"), *server["args"]]  # type: ignore[misc]  # a list
     return place.config({"srv": {**server, "args": args}})
 
 
-def test_stored_list_is_used_until_a_refresh(place: Place) -> None:
-    """The output shows the age of the list."""
+def test_tools_command_uses_a_stored_listing_until_refresh(place: Place) -> None:
+    """The output shows the age of the stored listing."""
     config = _counted(place)
     first = place.run("tools", "-c", config)
     once = _starts(place)
@@ -47,7 +47,7 @@ def test_stored_list_is_used_until_a_refresh(place: Place) -> None:
 
 
 def test_progress_prints_one_line_per_stage(place: Place) -> None:
-    """There is no terminal, so no bar is shown. Stored data needs no stage."""
+    """Without a terminal, lines are printed, not bars. A stage without work is not printed."""
     config = place.config({"srv": place.hostile()})
     first = place.run("tools", "-c", config)
     second = place.run("tools", "-c", config)
@@ -89,7 +89,7 @@ def test_progress_of_a_long_stage_shows_the_remaining_time(
     ] == capsys.readouterr().err.splitlines()
 
 
-def test_age_is_shown_in_its_largest_unit() -> None:
+def test_age_text_uses_the_largest_unit_of_a_duration() -> None:
     ages = [age_text(seconds) for seconds in (None, 0.4, 61, 7300, 200_000)]
 
     assert ["", "0 s ago", "1 min ago", "2 h ago", "2 d ago"] == ages

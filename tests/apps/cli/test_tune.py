@@ -17,7 +17,7 @@ TEXTS = {
 
 @pytest.fixture
 def files(place: Place) -> Place:
-    """A place with the time server, and requests in words that it does not contain."""
+    """Folder with the time server, and a file of requests in words that no tool contains."""
     place.config()
     rows = [
         f"| {text.format(word)} {more} | {name} |"
@@ -29,8 +29,8 @@ def files(place: Place) -> Place:
     return place
 
 
-def test_examples_are_used_until_undo(files: Place) -> None:
-    """A second run replaces the first one."""
+def test_search_uses_the_examples_of_tune_until_undo(files: Place) -> None:
+    """A second run of `tune` replaces the examples of the first one."""
     config = ("-c", str(files.folder / "servers.json"), "--strategy", "graph")
     search = ("search", "ring my old aunt", *config, "--json")
     words = ("tune", str(files.folder / "asked.md"), *config, "--json")

@@ -11,7 +11,9 @@ from tests.apps.cli.running import Place
 
 @pytest.fixture
 def used(place: Place) -> Place:
-    """A place with 25 recorded tasks of five kinds; one call failed, two belong to a tenant."""
+    """Folder with 25 recorded tasks of five kinds; one call failed, and two calls belong to a
+    tenant.
+    """
     ledger = SqlCallLog(SqliteDatabase(place.cache / "usage.sqlite3", USAGE))
     for number in range(25):
         for step in range(3):
@@ -28,7 +30,7 @@ def used(place: Place) -> Place:
     return place
 
 
-def test_show_without_calls_creates_no_file(place: Place) -> None:
+def test_usage_show_without_recorded_calls_creates_no_file(place: Place) -> None:
     output = place.run("usage", "show")
 
     assert 1 == output.code
@@ -41,7 +43,7 @@ def test_show_without_calls_creates_no_file(place: Place) -> None:
     assert (1, "", True) == (plain.code, plain.out, "no tool was called after" in plain.err)
 
 
-def test_show_reports_outcomes_and_sequences(used: Place) -> None:
+def test_usage_show_reports_outcomes_and_order_of_calls(used: Place) -> None:
     output = used.run("usage", "show", "srv/a1")
     data = used.run("usage", "show", "--json").json
 
@@ -51,8 +53,8 @@ def test_show_reports_outcomes_and_sequences(used: Place) -> None:
     assert {"tool": "srv/a2", "calls": 5, "succeeded": 4, "multiplier": 1.022} in data["tools"]
 
 
-def test_exported_next_steps_are_read_as_a_document(used: Place) -> None:
-    """Existing files are overwritten only on request."""
+def test_usage_export_writes_next_steps_that_graph_reads(used: Place) -> None:
+    """Existing files are overwritten only with --force."""
     folder = used.folder / "graph"
     first = used.run("usage", "export", "--out", str(folder))
     again = used.run("usage", "export", "--out", str(folder))
@@ -67,8 +69,8 @@ def test_exported_next_steps_are_read_as_a_document(used: Place) -> None:
     assert 10 == len(forced.json["followed"])
 
 
-def test_export_includes_a_tenant_only_if_named(place: Place) -> None:
-    """Everybody reads the exported document."""
+def test_usage_export_includes_calls_of_a_tenant_only_if_it_is_named(place: Place) -> None:
+    """All tenants may read the exported document."""
     ledger = SqlCallLog(SqliteDatabase(place.cache / "usage.sqlite3", USAGE))
     for task in "12":
         for tool in ("srv/a", "srv/b"):
@@ -89,7 +91,7 @@ def test_export_includes_a_tenant_only_if_named(place: Place) -> None:
     assert 2 == place.run("usage", "show", "--json").json["tasks"]
 
 
-def test_show_notes_that_orders_may_be_chance(place: Place) -> None:
+def test_show_and_export_warn_that_the_order_of_calls_may_be_accidental(place: Place) -> None:
     ledger = SqlCallLog(SqliteDatabase(place.cache / "usage.sqlite3", USAGE))
     for task in "12":
         for tool in ("srv/a", "srv/b"):
@@ -98,13 +100,12 @@ def test_show_notes_that_orders_may_be_chance(place: Place) -> None:
 
     output, exported = place.run("usage", "show"), place.run("usage", "export")
 
-    assert "may be chance" in output.err
-    assert "may be chance" in exported.err
+    assert "may be accidental" in output.err
+    assert "may be accidental" in exported.err
     assert "srv/b" in exported.out
 
 
-def test_report_without_tools_evaluates_nothing(used: Place) -> None:
-    """The recorded tools are not in the catalog."""
+def test_usage_report_evaluates_nothing_if_the_recorded_tools_are_gone(used: Place) -> None:
     config = used.config({})
 
     output = used.run("usage", "report", "-c", config)
@@ -116,14 +117,14 @@ def test_report_without_tools_evaluates_nothing(used: Place) -> None:
     assert (False, False) == (data["learn"]["on"], data["rerank"]["on"])
 
 
-def test_forget_requires_a_selection_and_deletes_calls(used: Place) -> None:
+def test_usage_forget_deletes_calls_and_requires_a_selection(used: Place) -> None:
     assert 2 == used.run("usage", "forget").code
     assert {"forgotten": 5} == used.run("usage", "forget", "--tool", "srv/a1", "--json").json
     assert "forgotten  2" in used.run("usage", "forget", "--tenant", "acme").out
     assert {"forgotten": 68} == used.run("usage", "forget", "--all", "--json").json
 
 
-def test_report_lists_searches_by_tenant_and_server(place: Place) -> None:
+def test_usage_report_counts_searches_by_tenant_and_server(place: Place) -> None:
     config = place.config({"srv": place.hostile()})
     ledger = SqlCallLog(SqliteDatabase(place.cache / "usage.sqlite3", USAGE))
     ledger.note_searches([SearchNote(found=("srv/good",))])

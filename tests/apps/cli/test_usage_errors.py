@@ -28,7 +28,7 @@ command."""
 
 
 def commands(group: object, *path: str) -> Iterator[tuple[tuple[str, ...], object]]:
-    """Yield every command and group with its path."""
+    """Yield every command and group below *group*, each with its path of names."""
     yield path, group
     for name, item in getattr(group, "commands", {}).items():
         yield from commands(item, *path, name)
@@ -59,8 +59,8 @@ CONFIGURED = [
 
 
 @pytest.fixture
-def typed(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """Run a command line that ends with a usage error, on one shared app."""
+def run_wrong_command(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """Function that runs a command line that ends with a usage error, on one shared app."""
 
     def run(*arguments: str) -> Ran:
         with pytest.raises(SystemExit) as ended:
@@ -72,7 +72,9 @@ def typed(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
 
 
 def error_of(ran: Ran) -> Mapping[str, str]:
-    """Return the error on standard output, after checks of exit code and standard error."""
+    """Return the error that a command printed as JSON, after checks of exit code and standard
+    error.
+    """
     error: Mapping[str, str] = ran.json["error"]
 
     assert (USAGE, {"error"}) == (ran.code, set(ran.json))
@@ -81,19 +83,19 @@ def error_of(ran: Ran) -> Mapping[str, str]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_summary_equals_the_help_of_the_command(name: str) -> None:
-    """The list of commands is printed without loading them."""
+def test_list_of_commands_shows_the_help_of_each_command(name: str) -> None:
+    """The list is printed without importing the commands, so it has copies of their help."""
     text = str(EVERY[name,].help)
 
     assert " ".join(text.partition("\n\n")[0].split()) == COMMANDS[name]
 
 
 @named(list(EVERY))
-def test_unknown_option_is_reported_by_every_command(
-    typed: Callable[..., Ran], path: tuple[str, ...]
+def test_every_command_reports_an_unknown_option(
+    run_wrong_command: Callable[..., Ran], path: tuple[str, ...]
 ) -> None:
-    """`serve` and `graph export` do not have `--json`; this is their error."""
-    error = error_of(typed(*path, "--json", "--no-such-option"))
+    """`serve` and `graph export` have no option --json, so --json is the unknown option there."""
+    error = error_of(run_wrong_command(*path, "--json", "--no-such-option"))
 
     assert ["type", "message", "hint"] == list(error)
     assert "UsageError" == error["type"]
@@ -102,19 +104,17 @@ def test_unknown_option_is_reported_by_every_command(
 
 
 @named(NEEDY)
-def test_missing_argument_is_reported_by_every_command(
-    typed: Callable[..., Ran], path: tuple[str, ...]
+def test_every_command_reports_a_missing_argument(
+    run_wrong_command: Callable[..., Ran], path: tuple[str, ...]
 ) -> None:
-    error = error_of(typed(*path, "--json"))
+    error = error_of(run_wrong_command(*path, "--json"))
 
     first = needed(LEAVES[path])[0]
     assert error["message"].startswith(f"Missing argument '{first.metavar or first.name}'.")
 
 
 @named(CONFIGURED)
-def test_broken_configuration_is_reported_by_every_command(
-    place: Place, path: tuple[str, ...]
-) -> None:
+def test_every_command_reports_a_broken_configuration(place: Place, path: tuple[str, ...]) -> None:
     broken = place.put("broken.json", '{"mcpServers": [')
     place.put("theirs.json", {"mcpServers": {"a": {"command": "a"}}})
     place.put("x", "---\nname: a\n---\n")
@@ -144,12 +144,12 @@ def test_broken_configuration_is_reported_by_every_command(
         (("graph", "shw"), "'show'"),
     ],
 )
-def test_bad_value_is_reported(
-    typed: Callable[..., Ran], arguments: tuple[str, ...], message: str
+def test_invalid_value_of_an_option_is_reported(
+    run_wrong_command: Callable[..., Ran], arguments: tuple[str, ...], message: str
 ) -> None:
-    assert message in error_of(typed(*arguments, "--json"))["message"]
+    assert message in error_of(run_wrong_command(*arguments, "--json"))["message"]
 
 
-def test_arguments_after_two_dashes_are_not_options(typed: Callable[..., Ran]) -> None:
-    """They belong to the added server."""
-    assert "" == typed("servers", "add", "--", "--json").out
+def test_arguments_after_two_dashes_are_not_options(run_wrong_command: Callable[..., Ran]) -> None:
+    """The arguments belong to the program of the added server."""
+    assert "" == run_wrong_command("servers", "add", "--", "--json").out

@@ -1,4 +1,4 @@
-"""Tools of the fixture server that ask the client for input, in both protocol eras."""
+"""Tools of the fixture server that ask the client for input, for old and new protocol versions."""
 
 from __future__ import annotations
 
@@ -74,7 +74,10 @@ ENUMS = form(
 async def ask(
     context: Context, params: Params, requests: Requests, state: str | None = None
 ) -> Mapping[str, Any] | types.InputRequiredResult:
-    """Return the client's responses to *requests*, or the result that requires input."""
+    """Return the client's responses to *requests*.
+
+    Return a result that requires input instead, if the client must send its responses first.
+    """
     if is_stateless(context):
         responses = params.input_responses or {}
         if not all(key in responses for key in requests):

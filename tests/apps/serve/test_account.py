@@ -38,7 +38,7 @@ LONG = "/console/" + "é" * 600
 def http_options(
     issuer: str, *, resource: str = RESOURCE, port: int = 8930, **own: Any
 ) -> HttpOptions:
-    """Return options that accept *issuer*, with browser sign-in."""
+    """Return options of a server that accepts *issuer* and offers browser sign-in there."""
     sign_in = {"client_id": "browser", "client_secret": SECRET, **own}
     groups = {"platform": ["catalog:write"]}
     entry = {"issuer": issuer, "sign_in": sign_in, "groups": groups}
@@ -47,14 +47,14 @@ def http_options(
 
 @dataclass
 class Site:
-    """A gateway that answers without a network. Its identity provider is real."""
+    """A gateway whose requests need no network. Its identity provider is a real server."""
 
     app: Guard
     sessions: Sessions
     issuer: str
 
     def browser(self) -> httpx2.AsyncClient:
-        """Return a browser that keeps its cookies."""
+        """Return an HTTP client that keeps its cookies like a browser."""
         transports = {ROOT: httpx2.ASGITransport(self.app)}
         return httpx2.AsyncClient(base_url=ROOT, mounts=transports, trust_env=False)
 
@@ -87,7 +87,7 @@ def links_of(answer: httpx2.Response) -> list[str]:
     return [unescape(address) for address in re.findall('href="([^"#]+)"', answer.text)]
 
 
-async def test_person_signs_in_returns_and_signs_out(
+async def test_person_signs_in_returns_to_the_page_and_signs_out(
     site: Site, real_provider: RealProvider
 ) -> None:
     async with site.browser() as browser:
@@ -139,7 +139,7 @@ async def test_person_signs_in_returns_and_signs_out(
 async def test_response_is_accepted_once_and_only_in_its_browser(
     site: Site, real_provider: RealProvider
 ) -> None:
-    """Eve sends Ada a response of the provider, or uses one of Ada's. Both sign nobody in."""
+    """Eve sends Ada a response of the provider, or uses one of Ada's responses. Both fail."""
     async with site.browser() as ada, site.browser() as eve:
         addresses = [
             (await response.get(site.begin())).headers["location"] for response in (ada, eve)
@@ -233,7 +233,7 @@ def cookie(browser: httpx2.AsyncClient, *, pending: Any, to: str, until: float) 
 @pytest.mark.parametrize(
     "to", ["https://evil.example", "//evil.example", "/console/\\evil.example", "/mcp", "", LONG]
 )
-async def test_sign_in_returns_only_to_own_pages(
+async def test_sign_in_returns_only_to_pages_of_this_server(
     site: Site, real_provider: RealProvider, to: str
 ) -> None:
     async with site.browser() as browser:
@@ -287,7 +287,7 @@ async def test_sign_in_without_a_required_scope_names_the_scope(
     assert "but this needs a token with the scopes 'tools.own'. Ask the" in unescape(told.text)
 
 
-async def test_session_ends_with_its_token(site: Site) -> None:
+async def test_browser_session_ends_with_its_token(site: Site) -> None:
     bearer = BearerToken(name="ada", caller=Caller(user="ada"), expires_at=time.time() + 60)
     lasting = site.sessions.admit(bearer, 0)
     ended = site.sessions.admit(replace(bearer, expires_at=time.time() - 1), 0)
@@ -327,7 +327,7 @@ async def test_cookies_behind_tls_are_secure_and_host_only(
 async def test_cookie_of_a_sibling_domain_is_ignored(
     open_gateway: OpenGateway, real_provider: RealProvider
 ) -> None:
-    """Otherwise Ada would sign in to servers with the attacker's session."""
+    """Otherwise Ada would sign in to upstream servers with the attacker's session."""
     token = BearerToken.from_secret("eve", "of-eve-0123456789", Caller(user="eve"))
     gateway = open_gateway(options=Options(public_url="https://tools.example"))
     tls_options = http_options(

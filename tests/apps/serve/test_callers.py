@@ -1,4 +1,4 @@
-"""Separation of callers in the MCP server: lists, notifications and resumed calls."""
+"""Separation of callers in the MCP server: lists, notifications and waiting calls."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def bearer(who: str) -> dict[str, str]:
 
 @asynccontextmanager
 async def client_of(url: str, who: str) -> AsyncIterator[Client]:
-    """Yield a client with the token of *who*."""
+    """Yield an MCP client that sends the token of the user *who*."""
     async with (
         httpx2.AsyncClient(headers=bearer(who), trust_env=False) as http,
         Client(streamable_http_client(url, http_client=http), cache=None) as client,
@@ -51,8 +51,10 @@ async def client_of(url: str, who: str) -> AsyncIterator[Client]:
         yield client
 
 
-async def test_callers_are_notified_only_of_visible_changes(open_gateway: OpenGateway) -> None:
-    """Changes of a hidden tool cause no notification. The next one is about a prompt."""
+async def test_callers_are_notified_only_of_changes_that_they_can_see(
+    open_gateway: OpenGateway,
+) -> None:
+    """Changes of a hidden tool cause no notification, so the first one is about a prompt."""
     gateway = open_gateway((tool("a"),))
     async with (
         served(gateway, OPTIONS, expose="all") as url,
@@ -78,7 +80,7 @@ async def test_callers_are_notified_only_of_visible_changes(open_gateway: OpenGa
 async def call(
     url: str, who: str, name: str, arguments: dict[str, object], **more: object
 ) -> httpx2.Response:
-    """Return the response to a call without a session."""
+    """Return the response to a tool call that the user *who* sends without a session."""
     meta = {
         "protocolVersion": "2026-07-28",
         "clientInfo": {"name": "test", "version": "1"},
@@ -101,8 +103,8 @@ async def call(
         return await http.post(url, json=body, headers=headers | bearer(who))
 
 
-async def test_waiting_call_is_resumed_only_by_its_caller(open_gateway: OpenGateway) -> None:
-    """Other callers with its state get the same error as for an unknown state."""
+async def test_waiting_call_is_continued_only_by_its_caller(open_gateway: OpenGateway) -> None:
+    """Other callers that send the call's state get the same error as for an unknown state."""
     gateway = open_gateway((tool("wipe", hints=Hints(destructive=True)),))
     wipe: dict[str, object] = {"name": "wipe"}
     async with served(gateway, OPTIONS) as url:
@@ -119,9 +121,12 @@ async def test_waiting_call_is_resumed_only_by_its_caller(open_gateway: OpenGate
     assert "called wipe" in own_response.text
 
 
-async def test_headers_are_checked_only_against_visible_tools(open_gateway: OpenGateway) -> None:
-    """The SDK checks headers against schemas. For a hidden tool, that would reveal its
-    existence.
+async def test_request_headers_are_checked_only_against_visible_tools(
+    open_gateway: OpenGateway,
+) -> None:
+    """The SDK compares headers with the tool's schema.
+
+    For a hidden tool, its errors would reveal that the tool exists.
     """
     secret = replace(
         tool("pay"),
@@ -172,7 +177,9 @@ async def test_token_identifies_the_caller_in_mcp_and_the_api(
     assert [True] * may == [bool(line["tenant"]) for line in gateway.usage.call_log.lines()]
 
 
-async def test_each_caller_gets_the_digest_of_its_own_catalog(open_gateway: OpenGateway) -> None:
+async def test_meta_tools_summarize_the_catalog_that_the_caller_sees(
+    open_gateway: OpenGateway,
+) -> None:
     gateway = open_gateway((tool("a"),))
     texts: dict[str, list[str]] = {"clerk": [], "guest": []}
     async with (

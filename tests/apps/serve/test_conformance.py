@@ -13,11 +13,11 @@ import pytest
 from tests.apps.serve.conftest import NODE, Script, node_env
 
 STAMP = re.compile(r"-\d{4}-\d\d-\d\dT[\dZ-]+$")
-"""Time at the end of a result folder's name."""
+"""Time stamp at the end of a result folder's name."""
 LOGGING = frozenset({"logging-set-level", "tools-call-with-logging"})
-"""Scenarios about logging, which the protocol has deprecated."""
+"""Skipped scenarios about logging, which the protocol has deprecated."""
 HANGING_UP = frozenset({"server-sse-polling"})
-"""Scenario that requires a server that disconnects by itself and stores events."""
+"""Skipped scenario that requires a server that disconnects by itself and stores events."""
 Checks = Mapping[str, Mapping[str, str]]
 MISSING: Mapping[str, frozenset[str]] = {
     "2025-11-25": LOGGING | HANGING_UP,
@@ -26,7 +26,10 @@ MISSING: Mapping[str, frozenset[str]] = {
 
 
 def run_suite(conformance: Script, url: str, folder: Path, *arguments: str) -> tuple[Checks, str]:
-    """Run the suite. Return the status of each check by scenario, and the output."""
+    """Run the conformance suite.
+
+    Return the statuses of its checks, keyed by scenario, and its output.
+    """
     ran = subprocess.run(
         [
             *(str(NODE / "node"), str(conformance), "server", "--url", url),
@@ -50,7 +53,7 @@ def run_suite(conformance: Script, url: str, folder: Path, *arguments: str) -> t
 def test_conformance_suite_passes(
     conformance: Script, url: str, tmp_path: Path, version: str
 ) -> None:
-    """All scenarios of the version, except those listed above with their reason."""
+    """The test runs all scenarios of the version, except the skipped ones above."""
     statuses, printed = run_suite(
         conformance, url, tmp_path, "--suite", "all", "--spec-version", version
     )
@@ -64,7 +67,7 @@ def test_conformance_suite_passes(
 def test_conformance_suite_for_skills_passes(
     conformance: Script, url: str, tmp_path: Path, scenario: str
 ) -> None:
-    """The suites of protocol versions do not include extensions."""
+    """The suites of the protocol versions do not include extensions such as skills."""
     statuses, printed = run_suite(
         conformance, url, tmp_path, "--scenario", f"sep-2640-skills-{scenario}"
     )

@@ -31,7 +31,7 @@ PATIENCE_S = 60
 
 @asynccontextmanager
 async def send_incomplete(url: str, data: bytes) -> AsyncIterator[asyncio.StreamReader]:
-    """Send *data* over a new connection, and yield its reader."""
+    """Send an incomplete request over a new connection, and yield the connection's reader."""
     address = urlsplit(url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
     try:
@@ -76,19 +76,19 @@ TOKENS = tuple(
 
 @dataclass(frozen=True)
 class Party:
-    """A caller and its client."""
+    """A caller with its HTTP client."""
 
     url: str
     client: httpx2.AsyncClient
 
     async def begin(self) -> dict[str, str]:
-        """Start a session, and return its header."""
+        """Start an MCP session, and return the header that identifies it."""
         started = await self.client.post(self.url, json=HELLO)
         assert 200 == started.status_code
         return {"mcp-session-id": started.headers["mcp-session-id"]}
 
     async def statuses(self, *sessions: dict[str, str]) -> list[int]:
-        """Send a ping in each session, and return the statuses."""
+        """Send a ping in each session, and return the HTTP statuses."""
         return [
             (await self.client.post(self.url, json=PING, headers=response)).status_code
             for response in sessions
@@ -99,7 +99,7 @@ class Party:
 async def parties(
     gateway: Gateway, max_sessions: int, session_idle_s: float = 900
 ) -> AsyncIterator[tuple[Party, Party, Party]]:
-    """Yield three callers of one server."""
+    """Serve *gateway*, and yield three callers of the server."""
     options = HttpOptions(
         port=0, max_sessions=max_sessions, session_idle_s=session_idle_s, tokens=TOKENS
     )
@@ -118,7 +118,9 @@ async def parties(
         yield a, b, c
 
 
-async def test_surplus_session_is_refused_until_another_ends(open_gateway: OpenGateway) -> None:
+async def test_session_beyond_the_maximum_is_refused_until_another_ends(
+    open_gateway: OpenGateway,
+) -> None:
     async with parties(open_gateway(), 2, session_idle_s=0.5) as (first_party, two, three):
         started = [
             (await response.client.post(response.url, json=HELLO)).status_code
@@ -144,7 +146,7 @@ async def test_one_caller_cannot_use_all_sessions(open_gateway: OpenGateway) -> 
     assert [200] == others
 
 
-async def test_session_in_use_is_kept_and_ended_sessions_do_not_count(
+async def test_new_session_ends_an_idle_session_of_the_same_caller(
     open_gateway: OpenGateway,
 ) -> None:
     async with parties(open_gateway(), 4) as (caller, _, _):
@@ -169,7 +171,7 @@ class Collector(logging.Handler):
         self.written.append(record)
 
 
-def test_flood_causes_few_log_records() -> None:
+def test_flood_of_requests_causes_few_log_records() -> None:
     """A client that causes a log line with each request must not fill the disk."""
     handler = Collector()
     limit_log(handler)
@@ -180,7 +182,7 @@ def test_flood_causes_few_log_records() -> None:
     assert 100 <= len(handler.written) < 1000
 
 
-async def test_record_of_sessions_is_bounded() -> None:
+async def test_number_of_recorded_sessions_is_limited() -> None:
     """Most sessions end by themselves, and their callers never return."""
     names = count()
 

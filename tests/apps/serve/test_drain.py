@@ -20,9 +20,7 @@ KEEP_ALIVE = {"connection": "keep-alive"}
 
 
 class Service:
-    """An application behind `Drain`, with a clock, and calls that last until a test releases
-    them.
-    """
+    """An application behind `Drain`. Tests set its clock, and end its calls with `let_go`."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -65,7 +63,7 @@ async def service() -> AsyncIterator[Service]:
         yield new_service
 
 
-async def test_requests_are_refused_after_the_delay() -> None:
+async def test_requests_are_refused_after_the_shutdown_delay() -> None:
     async with service() as drained:
         before = await drained.http.get("/more")
         drained.drain.begin()
@@ -87,7 +85,7 @@ async def test_requests_are_refused_after_the_delay() -> None:
     assert (False, True) == (was_over, drained.drain.is_over)
 
 
-async def test_running_call_and_its_session_are_waited_for() -> None:
+async def test_shutdown_waits_for_a_running_call_and_accepts_its_session() -> None:
     """The call may wait for input from its client."""
     async with service() as drained, asyncio.TaskGroup() as tasks:
         held_call = tasks.create_task(drained.http.post("/mcp", content=b"call", headers=SESSION))
@@ -106,7 +104,7 @@ async def test_running_call_and_its_session_are_waited_for() -> None:
     assert ("done", "close") == (done.text, done.headers["connection"])
 
 
-async def test_stream_ends_cleanly_at_shutdown() -> None:
+async def test_open_stream_ends_cleanly_at_shutdown() -> None:
     async with service() as drained, asyncio.TaskGroup() as tasks:
         listening = tasks.create_task(drained.http.get("/mcp"))
         await drained.begun.wait()

@@ -46,7 +46,7 @@ HELLO = {
 async def served(
     gateway: Gateway, options: HttpOptions, routes: Sequence[Route] = (), **more: Any
 ) -> AsyncIterator[str]:
-    """Serve *gateway* with a metrics page, and yield the address."""
+    """Serve *gateway* with a metrics page, and yield the address of ``/mcp``."""
     where: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     serving = serve_http(
         mcp_server(gateway, **more),
@@ -75,7 +75,9 @@ async def test_clients_of_both_eras_search_and_call(open_gateway: OpenGateway, m
     assert (version >= "2026") == (mode == "auto")
 
 
-async def test_servers_run_one_after_another_in_one_loop(open_gateway: OpenGateway) -> None:
+async def test_http_servers_run_one_after_another_in_one_event_loop(
+    open_gateway: OpenGateway,
+) -> None:
     """A cancelled server must not leave a listener whose file descriptor the next one reuses."""
     gateway = open_gateway((tool("get_weather", "Tell the weather."),))
     tool_names: list[str] = []
@@ -93,7 +95,7 @@ async def test_servers_run_one_after_another_in_one_loop(open_gateway: OpenGatew
 async def answer(
     gateway: Gateway, options: HttpOptions, headers: dict[str, str]
 ) -> httpx2.Response:
-    """Return the response to a request with *headers*."""
+    """Return the response of a served gateway to a request with *headers*."""
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     async with served(gateway, options) as url, httpx2.AsyncClient(trust_env=False) as client:
         return await client.post(url, json=ping, headers=headers)
@@ -111,7 +113,7 @@ async def answer(
 async def test_foreign_hosts_and_origins_are_refused(
     open_gateway: OpenGateway, headers: dict[str, str], status: int
 ) -> None:
-    """Prevents DNS rebinding: an attacker's name that resolves to this machine."""
+    """The check prevents DNS rebinding, in which an attacker's name resolves to this machine."""
     assert status == (await answer(open_gateway(), HttpOptions(port=0), headers)).status_code
 
 
@@ -119,7 +121,7 @@ async def test_foreign_hosts_and_origins_are_refused(
 async def test_request_without_the_token_is_refused(
     open_gateway: OpenGateway, authorization: str
 ) -> None:
-    """RFC 6750, section 3: 401 with a challenge."""
+    """RFC 6750, section 3, requires the status 401 and a challenge."""
     options = HttpOptions(port=0, token=TOKEN)
     response = await answer(open_gateway(), options, {"Authorization": authorization})
 
@@ -180,7 +182,7 @@ def test_public_address_requires_a_token() -> None:
     assert HttpOptions(host="0.0.0.0", tokens=tokens).needs_token
 
 
-def test_token_is_not_shown_in_messages() -> None:
+def test_error_messages_do_not_show_the_token() -> None:
     with pytest.raises(ConfigError) as caught:
         HttpOptions(token=TOKEN.encode())  # type: ignore[arg-type]  # (the point)
 
@@ -194,7 +196,7 @@ def test_loopback_addresses_are_recognized() -> None:
     assert not any(map(is_loopback, ("0.0.0.0", "192.168.0.1", "localhost.evil", "::")))
 
 
-async def test_used_port_is_reported(open_gateway: OpenGateway) -> None:
+async def test_server_reports_a_port_that_is_already_used(open_gateway: OpenGateway) -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -222,7 +224,7 @@ async def test_listed_hosts_and_origins_are_accepted(open_gateway: OpenGateway) 
         ({"Authorization": f"Bearer {TOKEN}", "Origin": "https://evil.example"}, 403),
     ],
 )
-async def test_metrics_require_token_and_scope(
+async def test_metrics_page_requires_a_token_with_the_metrics_scope(
     open_gateway: OpenGateway, headers: dict[str, str], status: int
 ) -> None:
     """Metrics name tools and servers of all tenants."""
@@ -253,7 +255,7 @@ FAILING = (Route("/fault", fail), Route("/busy", be_busy))
 
 
 async def test_requests_are_measured_by_method_route_and_status(open_gateway: OpenGateway) -> None:
-    """Labels follow the HTTP conventions and have few values, whatever clients request."""
+    """The labels follow the HTTP conventions, and have few values whatever clients request."""
     watch = Watch()
     gateway = open_gateway(meter_provider=watch.meter)
     async with (

@@ -1,4 +1,4 @@
-"""The guard of the HTTP server, for all routes, methods, credentials, hosts and origins."""
+"""The guard of the HTTP server, with all routes, methods, tokens, hosts and origins."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COMBINATIONS = [
         ("127.0.0.1", "0.0.0.0", "::"), ((), TOKENS), (True, False), (True, False)
     )
 ]
-"""Combinations of options, API and metrics."""
+"""Server configurations: options of the server, with or without API and metrics."""
 
 
 def build_app(
@@ -69,7 +69,7 @@ async def client_of(app: Guard) -> AsyncIterator[httpx2.AsyncClient]:
 
 
 def all_requests(app: Guard) -> Iterator[tuple[str, str]]:
-    """Yield all methods with all paths of the routing table, and with some unknown paths."""
+    """Yield each method with each path of the routing table, and with some unknown paths."""
     paths = [str(getattr(route, "path", "")) for route in app.app.routes]
     assert "/mcp" in paths
     for path in (*paths, *UNKNOWN, "/api/health"):
@@ -96,7 +96,7 @@ async def test_every_route_except_liveness_requires_a_credential(
 
 
 @pytest.mark.parametrize(("options", "with_api", "with_metrics"), COMBINATIONS)
-async def test_valid_credential_is_accepted_everywhere(
+async def test_valid_token_is_accepted_by_every_route(
     open_gateway: OpenGateway, options: HttpOptions, *, with_api: bool, with_metrics: bool
 ) -> None:
     app = build_app(open_gateway(), options, with_api=with_api, with_metrics=with_metrics)
@@ -111,7 +111,7 @@ async def test_valid_credential_is_accepted_everywhere(
     assert with_metrics == (("GET", "/metrics", 200) in answers)
 
 
-async def test_credential_without_rights_is_refused_where_rights_are_needed(
+async def test_token_without_rights_is_refused_where_rights_are_needed(
     open_gateway: OpenGateway,
 ) -> None:
     app = build_app(open_gateway(), HttpOptions(tokens=TOKENS, hosts=("gw.example",)))
@@ -145,10 +145,10 @@ async def test_credential_without_rights_is_refused_where_rights_are_needed(
         "localhost:\xb2", "gw.example:9000", "listed.example:8",
     ],
 )  # fmt: skip
-async def test_host_with_the_right_beginning_is_refused(
+async def test_host_name_that_only_starts_like_an_own_name_is_refused(
     open_gateway: OpenGateway, host: str
 ) -> None:
-    """The header is parsed into a name and a numeric port."""
+    """The guard parses the header into a name and a numeric port."""
     app = build_app(open_gateway(), HttpOptions(hosts=("gw.example:8930", "listed.example:80")))
     async with client_of(app) as client:
         for path in ("/mcp", "/metrics", "/api/health", "/more", "/nothing"):
@@ -166,10 +166,10 @@ async def test_host_with_the_right_beginning_is_refused(
         "http://gw.example:8930", "https://app.example.evil", "https://app.example:444", "file://",
     ],
 )  # fmt: skip
-async def test_origins_of_other_ports_and_names_are_refused(
+async def test_origins_with_other_ports_or_host_names_are_refused(
     open_gateway: OpenGateway, origin: str
 ) -> None:
-    """This includes other ports of this machine, where other programs may serve pages."""
+    """Other programs may serve pages on other ports of this machine."""
     options = HttpOptions(hosts=("gw.example",), origins=("https://app.example",))
     app = build_app(open_gateway(), options)
     async with client_of(app) as client:

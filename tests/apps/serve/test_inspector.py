@@ -19,7 +19,10 @@ from tests.apps.serve.conftest import FIXTURE, NODE, PATIENT, ROOT, Script, node
 
 
 def run_inspector(inspector: Script, home: Path, *arguments: str) -> Any:
-    """Return the output of the inspector. Its timeout is raised above its default of 15 s."""
+    """Run the MCP Inspector and return its output.
+
+    Its timeout is longer than its default of 15 s.
+    """
     ran = subprocess.run(
         [str(NODE / "node"), str(inspector), "--cli", *arguments, "--connect-timeout", "0"],
         env={**node_env(), "HOME": str(home)},
@@ -34,7 +37,7 @@ def run_inspector(inspector: Script, home: Path, *arguments: str) -> Any:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a configuration, whose server was listed before."""
+    """A folder with a configuration, and with cached tools of its server."""
     table = {"command": sys.executable, "args": list(FIXTURE), "cwd": str(ROOT)}
     path = tmp_path / "mcp.json"
     path.write_text(json.dumps({"mcpServers": {"fixture": table}}), encoding="utf-8")
@@ -50,7 +53,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_inspector_lists_and_calls_the_meta_tools(inspector: Script, folder: Path) -> None:
-    """The upstream server need not be started."""
+    """The upstream server need not be started, because its tools are cached."""
     environment = [f"PYTHONPATH={ROOT}", f"GATEWAY_CACHE_DIR={os.environ['GATEWAY_CACHE_DIR']}"]
     start = [tool for value in environment for tool in ("-e", value)]
     serve = [sys.executable, "-m", "gateway", "serve", "--strategy", "graph"]

@@ -22,14 +22,14 @@ from tests.fakes import ListSource, Shelf, suspicious, tool
 
 
 def text_of(result: types.CallToolResult) -> str:
-    """Return the text of a result's only block."""
+    """Return the text of the only content block of a result."""
     (block,) = result.content
     assert isinstance(block, types.TextContent)
     return block.text
 
 
 async def names_of(client: Client) -> list[str]:
-    """Return all listed names, page by page."""
+    """Return the names of all listed tools, read page by page."""
     names: list[str] = []
     cursor: str | None = None
     while True:
@@ -58,8 +58,10 @@ async def test_meta_tools_find_and_call_a_tool(
     assert "called get_weather" == text_of(called)
 
 
-async def test_digest_changes_only_with_the_catalog(open_gateway: OpenGateway) -> None:
-    """Clients put the digest at the start of every prompt, so changes invalidate the prompt
+async def test_definitions_of_meta_tools_change_only_with_the_catalog(
+    open_gateway: OpenGateway,
+) -> None:
+    """Clients put the digest at the start of prompts, so a change invalidates their prompt
     cache.
     """
     gateway = open_gateway((tool("one"),))
@@ -84,7 +86,7 @@ def find_invoice(customer: str) -> str:
     return f"invoice of {customer}"
 
 
-async def test_whole_catalog_is_listed_in_pages(big: Gateway) -> None:
+async def test_expose_all_lists_the_catalog_in_pages(big: Gateway) -> None:
     async with Client(mcp_server(big, expose="all")) as client:
         names = await names_of(client)
 
@@ -92,7 +94,7 @@ async def test_whole_catalog_is_listed_in_pages(big: Gateway) -> None:
     assert sorted(names) == names
 
 
-async def test_catalog_tool_is_called_by_its_name(open_gateway: OpenGateway) -> None:
+async def test_expose_all_calls_a_tool_by_its_name(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     gateway.add_tool(find_invoice, hints=Hints(read_only=True))
     async with Client(mcp_server(gateway, expose="all")) as client:
@@ -147,7 +149,7 @@ async def test_suspicious_tool_is_not_listed_but_can_be_called(open_gateway: Ope
         ("", {}, ""),
     ],
 )
-async def test_invalid_call_suggests_a_remedy(
+async def test_answer_to_an_invalid_call_suggests_a_remedy(
     open_gateway: OpenGateway, expose: Expose, name: str, arguments: dict[str, Any], message: str
 ) -> None:
     gateway = open_gateway()
@@ -179,7 +181,7 @@ async def test_lone_surrogates_do_not_break_answers(
 
 
 class Pictures(ListSource):
-    """Source whose tool returns more than text."""
+    """Source whose tool returns content blocks other than text."""
 
     def __init__(self, result: InvokeResult) -> None:
         super().__init__("pictures", [tool("draw")], trusted=True)
@@ -199,14 +201,14 @@ def blocks() -> Iterable[dict[str, object]]:
 
 
 async def call_result(open_gateway: OpenGateway, result: InvokeResult) -> types.CallToolResult:
-    """Return the call result of a client for *result*."""
+    """Return the MCP result that a client gets if a tool returns *result*."""
     gateway = open_gateway()
     gateway.add_source(Pictures(result))
     async with Client(mcp_server(gateway)) as client:
         return await client.call_tool("call_tool", {"name": "draw"})
 
 
-async def test_all_content_blocks_are_passed_through(open_gateway: OpenGateway) -> None:
+async def test_all_kinds_of_content_blocks_are_passed_through(open_gateway: OpenGateway) -> None:
     sent = list(blocks())
     content = tuple(Content(type=str(block["type"]), text="", data=block) for block in sent)
     result = await call_result(
@@ -219,8 +221,8 @@ async def test_all_content_blocks_are_passed_through(open_gateway: OpenGateway) 
     assert {"n": 1} == result.structured_content
 
 
-async def test_unknown_content_block_becomes_text(open_gateway: OpenGateway) -> None:
-    """Clients would reject the whole result."""
+async def test_content_block_of_an_unknown_type_becomes_text(open_gateway: OpenGateway) -> None:
+    """Clients would reject the whole result because of a block of an unknown type."""
     sent: list[JsonObject] = [{"type": "hologram"}, {"type": ["text"]}, {"type": "text"}]
     content = tuple(Content(type="", text="", data=block) for block in sent)
     result = await call_result(open_gateway, InvokeResult(tool_id="pictures/draw", content=content))
@@ -242,8 +244,8 @@ async def test_cancelled_call_is_cancelled_at_the_upstream(open_gateway: OpenGat
     assert shelf.cancelled.is_set()
 
 
-async def test_trace_of_the_client_is_continued(open_gateway: OpenGateway) -> None:
-    """W3C Trace Context, which the protocol transports in ``_meta``."""
+async def test_server_continues_the_trace_of_the_client(open_gateway: OpenGateway) -> None:
+    """The client sends its W3C Trace Context in ``_meta``."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))

@@ -1,4 +1,4 @@
-"""Requests of tools for input reach the client of the call, for all protocol versions."""
+"""Requests of tools for input, which reach the client of the call in all protocol versions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.fakes import tool
 
 
 class Desk:
-    """A client with a person, a model and folders."""
+    """A client that answers requests for input: it has a person, a model and folders."""
 
     def __init__(self) -> None:
         self.done: list[tuple[float, float | None, str | None]] = []
@@ -43,7 +43,7 @@ class Desk:
         self.done.append((progress, total, message))
 
     def client(self, server: Server[Any], mode: str = "auto") -> Client:
-        """Return a client that supports all kinds of input."""
+        """Return an MCP client of *server* that supports all kinds of input."""
         return Client(
             server,
             mode=mode,
@@ -54,7 +54,7 @@ class Desk:
 
 
 async def error_of(work: Any) -> MCPError:
-    """Return the MCP error of *work*, which must fail."""
+    """Return the MCP error that *work* raises. It must fail."""
     with pytest.raises(MCPError) as raised:
         await work
     return raised.value
@@ -89,7 +89,9 @@ async def test_tool_asks_the_client_of_its_call(
 
 @pytest.mark.parametrize("mode", ERAS)
 @pytest.mark.parametrize("over", UPSTREAMS)
-async def test_prompt_asks_the_client(open_fixture_gateway: Make, mode: str, over: str) -> None:
+async def test_server_of_a_prompt_asks_the_client_for_input(
+    open_fixture_gateway: Make, mode: str, over: str
+) -> None:
     async with Desk().client(mcp_server(open_fixture_gateway(over)), mode) as client:
         (message,) = (await client.get_prompt("fixture/test_input_required_result_prompt")).messages
 
@@ -124,7 +126,7 @@ async def test_session_client_without_the_capability_gets_an_error(
     assert "the client does not support it" in text_of(result)
 
 
-async def test_session_client_without_the_capability_gets_a_prompt_error(
+async def test_session_client_without_the_capability_gets_an_error_for_a_prompt(
     open_fixture_gateway: Make,
 ) -> None:
     async with Client(mcp_server(open_fixture_gateway("object")), mode="legacy") as client:
@@ -147,7 +149,7 @@ async def test_stateless_client_without_the_capability_gets_an_error(
     assert "elicitation" in of_prompt.error.message
 
 
-async def test_stateless_server_knows_the_capabilities_of_the_client(
+async def test_upstream_server_sees_the_capabilities_of_the_stateless_client(
     open_fixture_gateway: Make,
 ) -> None:
     server = mcp_server(open_fixture_gateway("modern"))
@@ -167,7 +169,7 @@ Answer = types.CallToolResult | types.InputRequiredResult
 
 
 async def first_round(client: Client) -> types.InputRequiredResult:
-    """Return the first answer to a call that asks for input."""
+    """Call a tool that asks for input, and return its result that requires input."""
     arguments = {"name": "test_elicitation", "arguments": {"message": "Who?"}}
     result = await client.session.call_tool("call_tool", arguments, allow_input_required=True)
     assert isinstance(result, types.InputRequiredResult)
@@ -177,7 +179,7 @@ async def first_round(client: Client) -> types.InputRequiredResult:
 async def next_round(
     client: Client, state: str | None, responses: types.InputResponses, message: str = "Who?"
 ) -> Answer:
-    """Return the answer to the repeated call."""
+    """Repeat the call with *state* and *responses*, and return its answer."""
     return await client.session.call_tool(
         "call_tool",
         {"name": "test_elicitation", "arguments": {"message": message}},
@@ -209,7 +211,7 @@ async def test_call_token_is_valid_once_and_for_its_call(
     assert "accept" in text_of(done)
 
 
-async def test_missing_input_is_requested_again(open_fixture_gateway: Make) -> None:
+async def test_input_that_the_client_omits_is_requested_again(open_fixture_gateway: Make) -> None:
     async with Desk().client(mcp_server(open_fixture_gateway("modern"))) as client:
         latest = await first_round(client)
         (key,) = latest.input_requests or {}
@@ -225,7 +227,7 @@ async def test_missing_input_is_requested_again(open_fixture_gateway: Make) -> N
     assert "accept" in text_of(done)
 
 
-async def test_call_of_a_lost_client_times_out(open_gateway: OpenGateway) -> None:
+async def test_waiting_call_of_a_lost_client_times_out(open_gateway: OpenGateway) -> None:
     gateway = open_gateway(options=Options(upstream=UpstreamOptions(ask_timeout_s=0.2)))
     gateway.add_server("fixture", server=target("modern"))
     async with Desk().client(mcp_server(gateway)) as client:
@@ -235,14 +237,16 @@ async def test_call_of_a_lost_client_times_out(open_gateway: OpenGateway) -> Non
 
 
 async def try_without_end(client: Client) -> None:
-    """Repeat the call without its input, until an error."""
+    """Repeat the call without its input, until it raises an error."""
     latest: Answer = await first_round(client)
     while isinstance(latest, types.InputRequiredResult):
         latest = await next_round(client, latest.request_state, {})
 
 
 @pytest.mark.parametrize("over", UPSTREAMS)
-async def test_refusal_of_the_client_ends_the_call(open_fixture_gateway: Make, over: str) -> None:
+async def test_call_fails_if_the_client_refuses_the_request_for_input(
+    open_fixture_gateway: Make, over: str
+) -> None:
 
     async def refuse(context: object, params: types.ElicitRequestParams) -> Any:
         return types.ErrorData(code=-1, message="not today")
@@ -265,7 +269,7 @@ SHELF = (
 @pytest.mark.parametrize(
     ("action", "answer"), [("accept", "called wipe"), ("decline", "'wipe' was not approved")]
 )
-async def test_person_approves_destructive_calls(
+async def test_client_is_asked_to_approve_destructive_calls(
     open_gateway: OpenGateway, mode: str, action: Any, answer: str
 ) -> None:
     questions: list[str] = []
@@ -288,7 +292,9 @@ async def test_person_approves_destructive_calls(
 async def test_client_that_cannot_be_asked_calls_nothing_destructive(
     open_gateway: OpenGateway, mode: str
 ) -> None:
-    """Exceptions: the client sees the tool with its hints, or the host allows all calls."""
+    """A client that sees the tool's hints may call it, and so may any client if the host says
+    so.
+    """
     never = Options(chat=ChatOptions(confirm="never"))
     call = ("call_tool", {"name": "wipe"})
     async with Client(mcp_server(open_gateway(SHELF)), mode=mode) as client:
@@ -304,7 +310,7 @@ async def test_client_that_cannot_be_asked_calls_nothing_destructive(
 
 
 def standalone_server(calls: PendingCalls) -> Server[Any]:
-    """Return a server with one tool that asks for a name."""
+    """Return an MCP server with one tool that asks its client for a name."""
 
     async def call(context: Any, params: types.CallToolRequestParams) -> Any:
         async def work() -> types.CallToolResult:
@@ -331,7 +337,7 @@ async def test_client_on_the_same_loop_does_not_deadlock(mode: str) -> None:
 
 
 async def test_number_of_waiting_calls_is_limited() -> None:
-    """Clients that start calls and never return must cost a bounded amount of memory."""
+    """Clients that start calls and never return must not use unlimited memory."""
     async with Desk().client(standalone_server(PendingCalls(max_pending=2))) as client:
         for _ in range(2):
             await client.session.call_tool("ask", {}, allow_input_required=True)

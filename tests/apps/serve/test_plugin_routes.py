@@ -1,4 +1,4 @@
-"""Routes of plugins on the HTTP server."""
+"""HTTP routes of the server that plugins add."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_plugin_route_requires_the_token_and_gets_the_caller(
     assert answer.text.endswith(f": {len(catalog)}")
 
 
-def test_two_plugins_with_one_name_are_refused(
+def test_applications_of_two_plugins_with_one_name_are_refused(
     install_plugin: InstallPlugin, open_gateway: OpenGateway
 ) -> None:
     install_plugin("stock_one", SOURCE)

@@ -1,4 +1,4 @@
-"""Probes of an orchestrator: states, and no other information."""
+"""Probes of an orchestrator: they report states, and no other information."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def probe_client(gateway: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
         yield http
 
 
-async def test_readiness_follows_the_first_index(open_gateway: OpenGateway) -> None:
+async def test_server_is_ready_after_the_first_index_build(open_gateway: OpenGateway) -> None:
     gateway = open_gateway((tool("get_weather", "Tell the weather."),))
     async with probe_client(gateway) as http:
         alive, first = await http.get("/livez"), await http.get("/readyz")
@@ -49,7 +49,7 @@ async def test_readiness_follows_the_first_index(open_gateway: OpenGateway) -> N
 
 
 async def test_failed_server_makes_readiness_partial(open_gateway: OpenGateway) -> None:
-    """The other servers work. Names of servers are not shown without a token."""
+    """The other servers still work. Without a token, the names of servers are not shown."""
     gateway = open_gateway((tool("get_weather", "Tell the weather."),))
     gateway.add_server("secret", command="no-such-program")
     async with probe_client(gateway) as http:
@@ -61,7 +61,7 @@ async def test_failed_server_makes_readiness_partial(open_gateway: OpenGateway) 
 
 
 async def test_failed_store_leaves_the_replica_ready(open_gateway: OpenGateway) -> None:
-    """Searches still work, and all replicas use the same store."""
+    """Searches still work, and the other replicas use the same store."""
     gateway = open_gateway(
         (tool("get_weather", "Tell the weather."),),
         strategy="auto",

@@ -71,7 +71,7 @@ async def test_stateless_client_may_reach_any_replica(open_gateway: OpenGateway)
     assert {0, 1} == {*balancer.used}
 
 
-async def test_session_exists_in_one_replica(open_gateway: OpenGateway) -> None:
+async def test_mcp_session_exists_in_only_one_replica(open_gateway: OpenGateway) -> None:
     """Another replica answers 404, and the protocol then requires a new session."""
     async with balanced_replicas(open_gateway) as (_, http):
         began = await http.post("http://127.0.0.1:8930/mcp", json=HELLO, headers=ACCEPT)

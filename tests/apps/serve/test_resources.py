@@ -22,7 +22,7 @@ from tests.fakes import suspicious
 
 
 def filled(content: object) -> JsonObject:
-    """Return an upstream's answer that fills in a prompt."""
+    """Return the answer of an upstream server that fills in a prompt with *content*."""
     return {"messages": [{"role": "user", "content": content}]}
 
 
@@ -78,7 +78,7 @@ async def test_suspicious_resources_are_not_listed_but_can_be_read(
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_client_expands_a_template(fixture: Gateway, mode: str) -> None:
+async def test_client_reads_an_expanded_uri_template(fixture: Gateway, mode: str) -> None:
     async with Client(mcp_server(fixture), mode=mode) as client:
         (template,) = (await client.list_resource_templates()).resource_templates
         uri = template.uri_template
@@ -115,7 +115,7 @@ async def test_prompt_is_filled_in_by_full_or_unique_name(
 
 
 async def test_links_in_prompts_and_tools_are_rewritten(fixture: Gateway) -> None:
-    """The client can then read them, even if no list contains them."""
+    """The client can then read the linked resources, even if no list contains them."""
     async with Client(mcp_server(fixture)) as client:
         prompt = await client.get_prompt(
             "test_prompt_with_embedded_resource", {"resourceUri": "test://static-text"}
@@ -194,7 +194,9 @@ async def test_malformed_answer_names_its_server(
     assert error.data
 
 
-async def test_unknown_block_of_a_prompt_becomes_text(open_gateway: OpenGateway) -> None:
+async def test_content_block_of_an_unknown_type_in_a_prompt_becomes_text(
+    open_gateway: OpenGateway,
+) -> None:
     shop = Shop("shop", thing("prompt", "p"))
     shop.answer = filled({"type": "sketch", "lines": [1, 2]})
     gateway = open_gateway()
@@ -221,8 +223,8 @@ async def test_resources_are_listed_in_pages(open_gateway: OpenGateway) -> None:
     assert 250 == len({uri for page in pages for uri in page})
 
 
-async def test_known_details_are_passed_on(open_gateway: OpenGateway) -> None:
-    """Invalid details are dropped, but the entity is still listed."""
+async def test_list_passes_on_valid_details_of_a_resource(open_gateway: OpenGateway) -> None:
+    """If the details are invalid, they are dropped, and the resource is still listed."""
     good = {"mimeType": "text/plain", "size": 3, "annotations": {"priority": 0.5}}
     bad = {"annotations": {"priority": "high"}}
     shop = Shop(
@@ -247,7 +249,9 @@ async def test_known_details_are_passed_on(open_gateway: OpenGateway) -> None:
         ("a://b", "gateway:/srv/a://b"),
     ],
 )
-def test_web_address_is_not_rewritten(uri: str, address: str) -> None:
+def test_uri_of_a_resource_link_is_rewritten_unless_it_is_a_web_address(
+    uri: str, address: str
+) -> None:
     block = readable_block({"type": "resource_link", "name": "b", "uri": uri}, "srv")
 
     assert address == block["uri"]
@@ -283,8 +287,8 @@ async def test_resource_is_read_under_its_alias(fixture: Gateway, mode: str) -> 
     assert "gateway:/fixture/test://embedded-resource" == block.resource.uri
 
 
-async def test_alias_works_for_hidden_and_renamed_resources(open_gateway: OpenGateway) -> None:
-    """Aliases refer to the name at the server, not to the name after hiding or renaming."""
+async def test_alias_refers_to_hidden_and_renamed_entities(open_gateway: OpenGateway) -> None:
+    """An alias refers to the name at the server, and not to the name after hiding or renaming."""
     gateway = open_gateway()
     hide = Filter(allow=(), kind="resource")
     rename = Rename({"test_prompt_with_arguments": "greet"}, kind="prompt")

@@ -57,13 +57,13 @@ OPTIONS = Options(
 
 @dataclass
 class Team:
-    """A gateway with a server that requires user sign-in, and its replica."""
+    """A gateway with an upstream server that requires user sign-in, and the gateway's replica."""
 
     place: Place
     gateways: tuple[Gateway, Gateway]
 
     def browser(self, replica: int = 0, sessions: Sessions | None = None) -> httpx2.AsyncClient:
-        """Return a browser that keeps its cookies, at one of the replicas."""
+        """Return an HTTP client of one of the replicas that keeps its cookies like a browser."""
 
         async def name_caller(token: str) -> Caller:
             return (await Authenticator(HTTP).authenticate([f"Bearer {token}"])).caller
@@ -73,12 +73,15 @@ class Team:
         return httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url=ROOT)
 
     async def agree(self, url: str) -> str:
-        """Consent at the authorization server, and return the address of its redirect."""
+        """Consent at the authorization server, and return the address to which it redirects."""
         async with httpx2.AsyncClient(trust_env=False) as client:
             return str((await client.get(url)).headers["location"])
 
     async def begin(self, browser: httpx2.AsyncClient, token: str = "token-of-ada") -> str:
-        """Enter a token, continue and consent. Return the address of the redirect."""
+        """Enter a token on the sign-in page and consent.
+
+        Return the address of the final redirect.
+        """
         policy = (await browser.get(PAGE)).headers["referrer-policy"]
         # Browsers send this Origin (Fetch, "append a request Origin header").
         origin = {"Origin": "null" if policy == "no-referrer" else ROOT}
@@ -101,7 +104,7 @@ async def team(open_gateway: OpenGateway, tmp_path: Path) -> AsyncIterator[Team]
         target = HttpServer(place.url, auth=OAuth(per_user=True))
         for gateway in gateways:
             gateway.add_server("srv", server=target, access=Access(scopes=USE))
-        # The server's own sign-in lists its tools.
+        # The gateway needs its own sign-in to list the tools of the server.
         auth = with_token_store("srv", target, open_tokens(options, gateways[0].store)).auth
         assert isinstance(auth, OAuth)
         await replace(place, tokens=auth.tokens).sign_in()  # type: ignore[arg-type]  # it has some
@@ -134,7 +137,7 @@ async def test_users_sign_in_and_out_at_any_replica(team: Team) -> None:
     assert back.startswith(f"{PAGE}/callback?")
 
 
-async def test_session_replaces_the_token(team: Team) -> None:
+async def test_browser_session_replaces_the_token_on_the_sign_in_page(team: Team) -> None:
     sessions = Sessions(HTTP)
     session = sessions.admit(TOKENS[0], 0)
     async with team.browser(sessions=sessions) as browser:
@@ -149,9 +152,9 @@ async def test_session_replaces_the_token(team: Team) -> None:
 
 
 async def test_sign_in_cannot_be_completed_in_another_browser(team: Team) -> None:
-    """Eve sends Ada the address of the authorization server, or of its redirect.
+    """Eve sends Ada the address of the authorization server, or the address of its redirect.
 
-    Ada's account never becomes Eve's, nor Eve's Ada's.
+    Ada's account at the server never becomes Eve's, and Eve's never becomes Ada's.
     """
     eve, ada = team.browser(), team.browser()
     lure = await team.begin(eve, "token-of-eve")
@@ -174,7 +177,7 @@ async def test_sign_in_cannot_be_completed_in_another_browser(team: Team) -> Non
     assert "exchanged" not in team.place.authority.seen
     assert 200 == (await ada.get(ada_redirect)).status_code
     assert "hi" == await team.echo(ADA)
-    # A response is accepted only once.
+    # A response of the authorization server is accepted only once.
     assert 400 == (await ada.get(ada_redirect)).status_code
 
 
@@ -201,7 +204,7 @@ async def test_sign_in_starts_only_for_users_and_on_own_pages(
     assert token not in response.text
 
 
-async def test_sign_in_requires_the_current_scope_of_the_server(team: Team) -> None:
+async def test_server_sign_in_requires_the_current_scope_of_the_server(team: Team) -> None:
     gateway = team.gateways[0]
     address = await gateway.user_sign_ins.begin("srv", ADA)
 
@@ -213,7 +216,7 @@ async def test_sign_in_requires_the_current_scope_of_the_server(team: Team) -> N
         await gateway.user_sign_ins.begin("srv", ADA)
 
 
-async def test_server_name_in_the_address_is_escaped(team: Team) -> None:
+async def test_sign_in_page_escapes_the_server_name_in_its_address(team: Team) -> None:
     page = await team.browser().get(f"{ROOT}/sign-in/%3Cscript%3E")
     told = await team.browser().post(
         f"{ROOT}/sign-in/%3Cscript%3E", data={"token": "token-of-ada", "action": "sign_in"}
@@ -224,8 +227,13 @@ async def test_server_name_in_the_address_is_escaped(team: Team) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"], ids=["2026-07-28", "2025-11-25"])
-async def test_client_that_opens_addresses_signs_in_during_the_call(team: Team, mode: str) -> None:
-    """The call then continues. Other clients get the address in an error."""
+async def test_client_that_can_open_addresses_signs_in_during_the_call(
+    team: Team, mode: str
+) -> None:
+    """The call continues after the sign-in.
+
+    Clients that cannot open addresses get the address in an error.
+    """
     opened_addresses: list[types.ElicitRequestURLParams] = []
 
     async def elicit(context: object, params: types.ElicitRequestParams) -> Any:
@@ -247,7 +255,7 @@ async def test_client_that_opens_addresses_signs_in_during_the_call(team: Team, 
 
 
 @pytest.mark.parametrize(("host", "says"), [("127.0.0.1", False), ("0.0.0.0", True)])
-def test_serve_options_know_the_sign_in_address_or_warn(
+def test_serve_derives_the_sign_in_address_or_warns(
     host: str, says: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     entry = {"url": "https://srv.example/mcp", "auth": {"type": "oauth", "per_user": True}}

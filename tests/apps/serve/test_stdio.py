@@ -1,4 +1,4 @@
-"""Repair of messages on standard input that the SDK would drop."""
+"""Repair of invalid messages on standard input, which the SDK would drop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REQUEST = '{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"q": "
 
 
 def read(line: str) -> Item:
-    """Parse *line* like the SDK's reader."""
+    """Parse *line* as the SDK's reader does. Return the message, or the error."""
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValidationError as error:
@@ -41,8 +41,8 @@ async def repair_all(*items: Item) -> list[Item]:
         (r"\\ud800 \udc00", "\\ud800 ?"),
     ],
 )
-async def test_lone_surrogates_are_repaired(written: str, received: str) -> None:
-    """Otherwise the caller would wait forever."""
+async def test_messages_with_lone_surrogates_are_repaired(written: str, received: str) -> None:
+    """The SDK would drop such a message, and its sender would wait forever."""
     refused = read(REQUEST % written)
     assert isinstance(refused, ValidationError)
 
@@ -53,7 +53,7 @@ async def test_lone_surrogates_are_repaired(written: str, received: str) -> None
     assert (7, {"q": received}) == (item.message.id, item.message.params)
 
 
-async def test_other_items_are_unchanged() -> None:
+async def test_repair_keeps_other_messages_and_errors() -> None:
     good = read(REQUEST % "mail")
     items = (good, read("garbage"), read(r'{"id": "\ud800"}'), read("[]"), OSError("gone"))
 

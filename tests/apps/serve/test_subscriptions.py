@@ -41,7 +41,7 @@ CHANGES: dict[str, tuple[str, object]] = {
 
 
 class Listener:
-    """Records notifications about lists and resources."""
+    """Records the notifications that a client gets about lists and resources."""
 
     def __init__(self) -> None:
         self.heard: asyncio.Queue[str] = asyncio.Queue()
@@ -55,7 +55,7 @@ class Listener:
 
 @asynccontextmanager
 async def session(gateway: Gateway | str, listener: Listener) -> AsyncIterator[Client]:
-    """Yield a client with a session."""
+    """Yield an MCP client with a session, whose notifications go to *listener*."""
     server = gateway if isinstance(gateway, str) else mcp_server(gateway, expose="all")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -64,12 +64,12 @@ async def session(gateway: Gateway | str, listener: Listener) -> AsyncIterator[C
 
 
 def stream_client(gateway: Gateway, expose: Expose = "all") -> Client:
-    """Return a client that opens streams for notifications."""
+    """Return a client that opens streams for its notifications, without a session."""
     return Client(mcp_server(gateway, expose=expose), cache=None)
 
 
 async def list_all(client: Client) -> dict[str, list[str]]:
-    """Return all lists, keyed by kind."""
+    """Return the names in all lists of the server, keyed by kind."""
     return {
         "tool": [tool.name for tool in (await client.list_tools()).tools],
         "prompt": [prompt.name for prompt in (await client.list_prompts()).prompts],
@@ -79,7 +79,7 @@ async def list_all(client: Client) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("over", UPSTREAMS)
 @pytest.mark.parametrize("kind", list(CHANGES))
-async def test_stateless_client_is_notified_of_a_list_on_its_stream(
+async def test_stateless_client_is_notified_of_a_changed_list_on_its_stream(
     open_fixture_gateway: Make, over: str, kind: str
 ) -> None:
     async with stream_client(open_fixture_gateway(over)) as client:
@@ -98,7 +98,7 @@ async def test_stateless_client_is_notified_of_a_list_on_its_stream(
 
 @pytest.mark.parametrize("over", UPSTREAMS)
 @pytest.mark.parametrize("kind", list(CHANGES))
-async def test_session_client_is_notified_of_a_list(
+async def test_session_client_is_notified_of_a_changed_list(
     open_fixture_gateway: Make, over: str, kind: str
 ) -> None:
     listener = Listener()
@@ -112,8 +112,8 @@ async def test_session_client_is_notified_of_a_list(
     assert can.list_changed
 
 
-async def test_unlisted_tool_causes_no_notification(open_gateway: OpenGateway) -> None:
-    """A suspicious tool is unlisted. When it no longer is suspicious, the list changes."""
+async def test_change_of_an_unlisted_tool_causes_no_notification(open_gateway: OpenGateway) -> None:
+    """A suspicious tool is not listed. When it is no longer suspicious, the list changes."""
     gateway = open_gateway((tool("a"),))
     shop = ListSource("shop", [suspicious(tool("b"))])
     gateway.add_source(shop)
@@ -133,7 +133,7 @@ async def test_unlisted_tool_causes_no_notification(open_gateway: OpenGateway) -
     assert ["a", "b"] == tools
 
 
-async def test_tool_of_the_host_changes_the_list(open_gateway: OpenGateway) -> None:
+async def test_adding_a_tool_of_the_host_causes_a_notification(open_gateway: OpenGateway) -> None:
     gateway = open_gateway((tool("a"),))
     async with stream_client(gateway) as client, stream_client(gateway, "meta") as other:
         await list_all(client)
@@ -149,8 +149,10 @@ async def test_tool_of_the_host_changes_the_list(open_gateway: OpenGateway) -> N
             assert PromptsListChanged() == await anext(others)
 
 
-async def test_unsent_list_causes_no_notification(open_gateway: OpenGateway) -> None:
-    """Clients that never requested the list have nothing to invalidate."""
+async def test_change_of_a_list_that_was_not_sent_causes_no_notification(
+    open_gateway: OpenGateway,
+) -> None:
+    """A client that never requested a list has no cached list to invalidate."""
     gateway = open_gateway((tool("a"),))
     async with stream_client(gateway) as client, client.listen(tools_list_changed=True) as events:
         gateway.add_source(ListSource("one", [tool("b")]))
@@ -166,7 +168,8 @@ async def test_unreadable_catalog_causes_no_notification(open_gateway: OpenGatew
     async with stream_client(gateway) as client, client.listen(tools_list_changed=True) as events:
         await client.list_tools()
         gateway.add_source(ListSource("late", [tool("b")]))
-        # Closed in the same turn of the loop, so that the watcher finds a closed gateway.
+        # The gateway is closed in the same turn of the event loop, so that the watcher finds it
+        # closed.
         gateway.close()
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(anext(events), 0.2)
@@ -174,7 +177,7 @@ async def test_unreadable_catalog_causes_no_notification(open_gateway: OpenGatew
 
 @pytest.mark.parametrize("over", UPSTREAMS)
 @pytest.mark.parametrize("address", [PLACED, WATCHED])
-async def test_stateless_client_is_notified_of_a_resource_on_its_stream(
+async def test_stateless_client_is_notified_of_a_changed_resource_on_its_stream(
     open_fixture_gateway: Make, over: str, address: str
 ) -> None:
     async with (
@@ -229,14 +232,16 @@ async def test_clients_of_both_eras_are_notified_over_http(open_fixture_gateway:
 
 
 async def wait_until_watched(client: Client, watched: str) -> None:
-    """Poll the fixture server until exactly *watched* is watched."""
+    """Ask the fixture server repeatedly, until exactly *watched* is watched."""
     for _ in range(10_000):
         if text_of(await client.call_tool("test_who_watches", {})) == watched:
             return
     raise AssertionError(watched)
 
 
-async def test_unwatched_resources_are_unsubscribed_upstream(open_fixture_gateway: Make) -> None:
+async def test_gateway_unsubscribes_upstream_from_unwatched_resources(
+    open_fixture_gateway: Make,
+) -> None:
     gateway = open_fixture_gateway("legacy")
     async with session(gateway, Listener()) as first_client:
         async with session(gateway, Listener()) as other:
@@ -249,7 +254,9 @@ async def test_unwatched_resources_are_unsubscribed_upstream(open_fixture_gatewa
 
 
 @pytest.mark.parametrize("uri", ["test://static-binary", "test://no-such", "gateway:/no/x:y"])
-async def test_unwatchable_resource_is_refused(open_fixture_gateway: Make, uri: str) -> None:
+async def test_watching_an_unwatchable_resource_is_refused(
+    open_fixture_gateway: Make, uri: str
+) -> None:
     async with session(open_fixture_gateway("legacy"), Listener()) as client:
         with pytest.raises(MCPError) as refused:
             await client.subscribe_resource(uri)
@@ -258,7 +265,7 @@ async def test_unwatchable_resource_is_refused(open_fixture_gateway: Make, uri: 
 
 
 class Reporting(ListSource):
-    """Source that reports changes until nobody watches."""
+    """Source that reports changes of a resource until nobody watches it."""
 
     def __init__(self) -> None:
         super().__init__("reporting", [tool("one")])
@@ -266,7 +273,7 @@ class Reporting(ListSource):
         self.ended = asyncio.Event()
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
-        """Store the callbacks, and wait."""
+        """Store the callbacks of a watcher, and wait."""
         self.watched.put_nowait(callbacks)
         if uri == "a:never":
             raise UpstreamError(self.server, "is not there")
@@ -311,8 +318,10 @@ async def test_number_of_watched_resources_is_limited(open_gateway: OpenGateway)
     end()
 
 
-async def test_hidden_resource_causes_no_notification(open_gateway: OpenGateway) -> None:
-    """A rule may hide a resource from clients that watch it."""
+async def test_change_of_a_hidden_resource_causes_no_notification(
+    open_gateway: OpenGateway,
+) -> None:
+    """A rule may hide a resource from clients that already watch it."""
     source, paths = Reporting(), ("a:b", "c:d")
     source.tools += [thing("resource", path) for path in paths]
     gateway = open_gateway()
@@ -333,19 +342,19 @@ async def test_hidden_resource_causes_no_notification(open_gateway: OpenGateway)
 
 
 class SlowSession:
-    """Session that accepts notifications only while its door is open."""
+    """MCP session that accepts notifications only while its door is open."""
 
     def __init__(self) -> None:
         self.door = asyncio.Event()
         self.taken: list[object] = []
 
     async def send_notification(self, notification: object) -> None:
-        """Wait for the door, and record the notification."""
+        """Wait until the door is open, and record the notification."""
         self.taken.append(notification)
         await self.door.wait()
 
 
-async def test_slow_client_gets_one_notification_for_many_changes(
+async def test_slow_client_gets_one_notification_for_many_equal_changes(
     open_gateway: OpenGateway,
 ) -> None:
     """Pending notifications must not use more memory with each change."""

@@ -26,7 +26,7 @@ def put(folder: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize("reference", ["${CI_TOKEN}", "env:CI_TOKEN", "${env:CI_TOKEN}"])
-def test_token_is_read_by_reference(
+def test_token_file_refers_to_the_secret_of_a_token(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reference: str
 ) -> None:
     monkeypatch.setenv("CI_TOKEN", "0123456789abcdef ")
@@ -62,7 +62,7 @@ def test_token_is_read_by_reference(
         ('[tokens.ci]\nscopes = ["a"]', "must refer to a secret"),
     ],
 )
-def test_invalid_file_is_refused_with_the_remedy(
+def test_invalid_token_file_is_refused_with_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
     monkeypatch.setenv("CI_TOKEN", "0123456789abcdef")
@@ -74,7 +74,7 @@ def test_invalid_file_is_refused_with_the_remedy(
     assert "0123" not in str(caught.value)
 
 
-def test_client_secret_is_read_by_reference(
+def test_token_file_refers_to_the_client_secret_of_an_issuer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLIENT_SECRET", "of-the-client")
@@ -94,6 +94,6 @@ client_secret = "${CLIENT_SECRET}"
     assert "of-the-client" not in f"{issuer!r} {refused.value}"
 
 
-def test_missing_file_is_reported(tmp_path: Path) -> None:
+def test_missing_token_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.toml"):
         read_token_file(tmp_path / "none.toml")

@@ -1,4 +1,4 @@
-"""Invisible characters reach neither models nor clients."""
+"""Removal of invisible characters from texts for models and clients."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from tests.fakes import ListSource, tool
 
 SERVER = Path(__file__).parents[2] / "core" / "mcp" / "servers" / "unseen.py"
 WRITABLE = ODD.encode("utf-8", "ignore").decode()
-"""The odd text without lone surrogates, which an HTTP request cannot contain."""
+"""The text `ODD` without lone surrogates, which an HTTP request cannot contain."""
 Ask = Callable[[Gateway, Client], Awaitable[object]]
 
 
 def sent_json(answer: object) -> str:
-    """Return *answer* as the JSON sent to a client, which must be strict UTF-8."""
+    """Return *answer* as the JSON text sent to a client, which must be strict UTF-8."""
     if hasattr(answer, "model_dump"):
         answer = answer.model_dump(mode="json", by_alias=True)
     text = json.dumps(answer, ensure_ascii=False, allow_nan=False, default=list)
@@ -55,7 +55,7 @@ def texts_in(value: object) -> Iterator[str]:
 
 
 def check(answer: object) -> None:
-    """Check that *answer* contains the visible characters of the odd text, and no others."""
+    """Check that *answer* contains all visible characters of `ODD`, and no invisible ones."""
     value = json.loads(sent_json(answer))
     texts = [*texts_in(value)]
     assert any("marked xx" in text for text in texts), sent_json(answer)[:500]
@@ -70,7 +70,10 @@ def check(answer: object) -> None:
 async def open_session(
     open_gateway: OpenGateway, folder: Path, heard: list[object]
 ) -> AsyncIterator[tuple[Gateway, Client]]:
-    """Yield a gateway in front of the server, and its client, which records requests for input."""
+    """Yield a gateway in front of the test's MCP server, and an MCP client of the gateway.
+
+    The client appends the requests for input that it receives to *heard*.
+    """
 
     async def fill_in(_context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
         heard.append(params)
@@ -114,7 +117,7 @@ async def listed(gateway: Gateway, _client: Client) -> object:
 
 
 async def model_tools(gateway: Gateway, _client: Client) -> object:
-    """Return the tools shown to a model, including the host's own."""
+    """Return the tools that a model sees, including the host's own tools."""
     tools = await gateway.list_tools()
     return [proxy(entity, DiscoveryOptions()) for entity in tools if entity.name != "plain"]
 
@@ -149,7 +152,7 @@ CHANNELS: dict[str, Ask] = {
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
-async def test_answers_contain_no_invisible_characters(
+async def test_answers_to_models_and_clients_contain_no_invisible_characters(
     open_gateway: OpenGateway, tmp_path: Path, channel: str
 ) -> None:
     """Invisible text may contain instructions, and a lone surrogate would end the session."""
@@ -157,7 +160,7 @@ async def test_answers_contain_no_invisible_characters(
         check(await CHANNELS[channel](gateway, client))
 
 
-async def test_requests_to_clients_contain_no_invisible_characters(
+async def test_requests_for_input_contain_no_invisible_characters(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
     heard: list[Any] = []

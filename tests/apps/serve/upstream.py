@@ -1,7 +1,7 @@
 """Fixture server that the conformance suite expects, with one tool for each kind of answer.
 
-As a program it serves standard input: clients of both protocol eras, or with ``--legacy`` only
-clients that start with a handshake.
+As a program, it serves clients over standard input: clients of all protocol versions, or with
+``--legacy`` only clients that start with a handshake.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ CHANGES: dict[str, ServerEvent] = {
 
 WATCHED = "test://watched-resource"
 WATCHING = ("test_touch", "test_who_watches")
-"""Tools that report a changed resource and list the watched resources, in sessions."""
+"""Names of the tools that report a changed resource and list the watched resources."""
 
 
 class Fixture:
@@ -121,7 +121,7 @@ class Fixture:
         self.bus = InMemorySubscriptionBus()
 
     async def tools(self, _context: Context, _params: object) -> types.ListToolsResult:
-        """Return the tools that answer, tools that ask, and tools added since the start."""
+        """Return the tools that answer, that ask for input, and that were added since the start."""
         plain = dict.fromkeys((*asking.TOOLS, *self.newer["tool"], *WATCHING), PLAIN)
         schemas = {name: schema for name, (schema, _) in ANSWERS.items()} | plain
         tools = [
@@ -133,7 +133,7 @@ class Fixture:
     async def call(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Answer, ask for input, or change a list."""
+        """Answer a call, ask its client for input, or change a list, depending on the tool."""
         if params.name in CHANGES:
             await self.change(context, params.name)
             return _text_result("changed")
@@ -148,7 +148,7 @@ class Fixture:
         )
 
     async def watching(self, context: Context, params: types.CallToolRequestParams) -> str:
-        """Report a changed resource or part of one, or return the watched resources."""
+        """Run one of the tools in `WATCHING`, and return its answer."""
         if params.name == "test_touch":
             uri = str((params.arguments or {}).get("uri", WATCHED))
             await self.bus.publish(ResourceUpdated(uri=uri))
@@ -248,13 +248,14 @@ async def _serve(server: Server[object], read: Any, write: Any, *, legacy: bool)
 
 
 UPSTREAMS = ["object", "modern", "legacy"]
-"""Ways in which a gateway reaches the fixture: as an object, or with a transport of either era."""
+"""Ways in which a gateway reaches the fixture server: as an object in the same process, or over a
+transport with a new or an old protocol version."""
 ERAS = ["auto", "legacy"]
-"""Modes of a client."""
+"""Modes of the SDK's client: the newest protocol version of the server, or an old one."""
 
 
 def target(over: str) -> object:
-    """Return the fixture as one of `UPSTREAMS`."""
+    """Return the target for a gateway that reaches the fixture server in the way *over*."""
     server = Fixture().server()
     return server if over == "object" else piped(server, legacy=over == "legacy")
 

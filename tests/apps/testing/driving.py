@@ -1,4 +1,6 @@
-"""The real openai SDK with a scripted model, and streams joined by hand."""
+"""Helpers that run the real openai SDK against a scripted model, and join streams without the
+SDK.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ def serve_blocking(
     embedder: HashingEmbedder | None = None,
     retries: int = 0,
 ) -> Iterator[tuple[ScriptedModel, OpenAI]]:
-    """Yield a scripted model of *policy* and a blocking client."""
+    """Yield a scripted model that answers by *policy*, and a blocking client of it."""
     with (
         ScriptedModel(policy, chunk_chars=chunk_chars, embedder=embedder) as model,
         OpenAI(base_url=model.base_url, api_key="test", max_retries=retries) as client,
@@ -32,14 +34,14 @@ def serve_blocking(
 
 @asynccontextmanager
 async def serve_async(policy: Policy) -> AsyncIterator[tuple[ScriptedModel, AsyncOpenAI]]:
-    """Yield a scripted model of *policy* and an async client."""
+    """Yield a scripted model that answers by *policy*, and an asynchronous client of it."""
     with ScriptedModel(policy) as model:
         async with AsyncOpenAI(base_url=model.base_url, api_key="test", max_retries=0) as client:
             yield model, client
 
 
 def rejoin(chunks: Iterable[ChatCompletionChunk]) -> dict[str, Any]:
-    """Join a stream to the whole answer, by the rules of the format only."""
+    """Join the chunks of a stream to the whole answer, as the documentation of the format says."""
     choices: dict[int, dict[str, Any]] = {}
     whole: dict[str, Any] = {}
     for chunk in chunks:

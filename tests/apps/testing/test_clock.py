@@ -22,7 +22,7 @@ def test_manual_clock_is_accepted_by_a_cache() -> None:
     assert ["value", "value", None] == result
 
 
-def test_manual_clock_does_not_go_back() -> None:
-    """It replaces monotonic clocks."""
+def test_manual_clock_refuses_to_go_back() -> None:
+    """Tests use it in place of monotonic clocks."""
     with pytest.raises(InvalidRequestError, match=r"tick\(-1\)"):
         ManualClock().tick(-1)

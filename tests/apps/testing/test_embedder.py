@@ -1,4 +1,4 @@
-"""The embedder without a model."""
+"""The hashing embedder, which needs no model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def near(embedder: HashingEmbedder, left: str, right: str) -> float:
     return float(vectors[0] @ vectors[1])
 
 
-def test_vectors_are_equal_on_every_machine() -> None:
+def test_embedder_returns_equal_vectors_on_every_machine() -> None:
     """A changed hash would change every ranking test, so the numbers are fixed here."""
     row = HashingEmbedder(4).vectors(["send a letter"])[0]
 
@@ -24,8 +24,8 @@ def test_vectors_are_equal_on_every_machine() -> None:
 
 
 @pytest.mark.parametrize("text", ["a", "?!", " ", "天气", "\ud800", "x" * 10_000])
-def test_every_text_has_a_unit_vector(text: str) -> None:
-    """A text without words must not have a zero vector, which would count as a failure."""
+def test_embedder_returns_a_unit_vector_for_every_text(text: str) -> None:
+    """A zero vector for a text without words would count as a failure of the embedder."""
     rows = HashingEmbedder().vectors([text])
 
     assert usable(rows, count=1, dimensions=256) == ""
@@ -41,7 +41,7 @@ def test_every_text_has_a_unit_vector(text: str) -> None:
         ("отправить письмо", "отправка писем", "погода сегодня"),
     ],
 )
-def test_texts_with_shared_words_and_stems_are_similar(
+def test_texts_that_share_words_or_stems_have_similar_vectors(
     text: str, nearer: str, farther: str
 ) -> None:
     embedder = HashingEmbedder()
@@ -50,8 +50,8 @@ def test_texts_with_shared_words_and_stems_are_similar(
 
 
 @pytest.mark.parametrize("text", ["Погода", "今日天気", "what is it like outside"])
-def test_meanings_join_words_of_different_languages(text: str) -> None:
-    """So tests can replace a multilingual model."""
+def test_words_with_one_meaning_have_similar_vectors_in_different_languages(text: str) -> None:
+    """Tests can then use the embedder in place of a multilingual model."""
     meanings = {"погода": "weather", "天気": "weather", "like outside": "weather"}
 
     with_meanings = near(HashingEmbedder(meanings=meanings), text, "weather")
@@ -59,15 +59,15 @@ def test_meanings_join_words_of_different_languages(text: str) -> None:
     assert with_meanings > near(HashingEmbedder(), text, "weather") + 0.4
 
 
-def test_meanings_apply_to_whole_words() -> None:
-    """`cat` must not be found in `catalog`."""
+def test_meaning_applies_only_to_whole_words() -> None:
+    """The meaning of `cat` must not apply to `catalog`."""
     embedder = HashingEmbedder(meanings={"cat": "animal"})
 
     assert HashingEmbedder().vectors(["catalog"]).tolist() == embedder.vectors(["catalog"]).tolist()
 
 
-def test_model_id_depends_on_everything_that_changes_vectors() -> None:
-    """Stored vectors are found by the id, so different settings must not share it."""
+def test_model_id_depends_on_every_setting_that_changes_vectors() -> None:
+    """Stored vectors are found by the model id."""
     ids = [
         HashingEmbedder().info.model_id,
         HashingEmbedder(8).info.model_id,
@@ -80,8 +80,8 @@ def test_model_id_depends_on_everything_that_changes_vectors() -> None:
     assert 5 == len(set(ids))
 
 
-async def test_calls_and_texts_are_counted() -> None:
-    """Concurrent requests lose no count."""
+async def test_embedder_counts_its_calls_and_texts() -> None:
+    """Concurrent calls are all counted."""
     embedder = HashingEmbedder()
 
     await asyncio.gather(*(embedder.embed(["a", "b"], role="query") for _ in range(10)))
@@ -91,7 +91,7 @@ async def test_calls_and_texts_are_counted() -> None:
 
 
 async def test_embedder_fails_while_fail_with_is_set() -> None:
-    """Failed requests are counted too."""
+    """Failed calls are counted too."""
     embedder = HashingEmbedder(fail_with=OSError("down"))
 
     with pytest.raises(OSError, match="down"):
@@ -102,7 +102,7 @@ async def test_embedder_fails_while_fail_with_is_set() -> None:
     assert 2 == embedder.calls
 
 
-async def test_transform_changes_vectors() -> None:
+async def test_embedder_applies_its_transform_to_vectors() -> None:
 
     def zeros(rows: Matrix) -> Matrix:
         return rows * np.float32(0)

@@ -12,7 +12,7 @@ from tests.apps.testing.driving import serve_blocking
 TEXTS = ["what time is it", "send a letter"]
 
 
-def test_floats_and_base64_contain_equal_vectors() -> None:
+def test_embeddings_as_floats_and_as_base64_are_equal() -> None:
     """The SDK asks for base64 by default, other clients for floats."""
     with serve_blocking(script()) as (_, client):
         by_default = client.embeddings.create(model="e", input=TEXTS)
@@ -23,7 +23,7 @@ def test_floats_and_base64_contain_equal_vectors() -> None:
     assert expected == [entry.embedding for entry in as_floats.data]
 
 
-def test_answer_has_usage_and_order() -> None:
+def test_embeddings_answer_has_usage_and_keeps_the_order_of_texts() -> None:
     with serve_blocking(script()) as (model, client):
         answer = client.embeddings.create(model="e", input=TEXTS)
 
@@ -33,7 +33,7 @@ def test_answer_has_usage_and_order() -> None:
     assert (1, 2) == (model.embedder.calls, model.embedder.texts)
 
 
-def test_fewer_dimensions_are_folded_and_normalized() -> None:
+def test_embeddings_with_fewer_dimensions_are_folded_and_normalized() -> None:
     with serve_blocking(script()) as (_, client):
         answer = client.embeddings.create(model="e", input="letter", dimensions=16)
 
@@ -43,7 +43,7 @@ def test_fewer_dimensions_are_folded_and_normalized() -> None:
 
 
 @pytest.mark.parametrize("dimensions", [0, 257])
-def test_dimensions_out_of_range_are_refused(dimensions: int) -> None:
+def test_number_of_dimensions_out_of_range_is_refused(dimensions: int) -> None:
     with (
         serve_blocking(script()) as (_, client),
         pytest.raises(openai.BadRequestError, match="between 1 and 256"),

@@ -1,4 +1,4 @@
-"""Faults and gates of the scripted model."""
+"""Faults and gates that a test sets on the scripted model."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ HI = script(Turn("Hi there."))
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_sdk_retries_an_error_status(status: int) -> None:
-    """Every attempt is logged as a request."""
+def test_sdk_retries_after_a_fault_with_an_error_status(status: int) -> None:
+    """Every attempt is in the model's log of requests."""
     with serve_blocking(HI, retries=2) as (model, client):
         model.fail(Faults(status=status, times=2))
         answer = client.chat.completions.create(model="m", messages=HELLO)
@@ -31,7 +31,7 @@ def test_sdk_retries_an_error_status(status: int) -> None:
     assert 3 == len(model.requests)
 
 
-def test_faults_occur_in_queue_order() -> None:
+def test_faults_occur_in_the_order_in_which_they_were_set() -> None:
     with serve_blocking(HI) as (model, client):
         model.fail(Faults(status=429, times=1))
         model.fail(Faults(status=404, times=1))
@@ -42,7 +42,7 @@ def test_faults_occur_in_queue_order() -> None:
         client.chat.completions.create(model="m", messages=HELLO)
 
 
-def test_dropped_answer_is_a_connection_error() -> None:
+def test_dropped_answer_raises_a_connection_error_in_the_sdk() -> None:
     with serve_blocking(HI) as (model, client):
         model.fail(Faults(kind="drop"))
 
@@ -51,7 +51,7 @@ def test_dropped_answer_is_a_connection_error() -> None:
 
 
 def test_dropped_stream_breaks_after_its_first_chunks() -> None:
-    """A wrapper has already passed on these chunks."""
+    """A wrapper of the client has already passed these chunks on."""
     read: list[str] = []
     with serve_blocking(HI) as (model, client):
         model.fail(Faults(kind="drop"))
@@ -63,8 +63,8 @@ def test_dropped_stream_breaks_after_its_first_chunks() -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_garbage_is_not_json(stream: bool) -> None:
-    """Proxies send such pages with status 200. The SDK raises the decoder's error."""
+def test_fault_garbage_sends_an_answer_that_is_not_json(stream: bool) -> None:
+    """Some proxies send such pages with status 200. The SDK raises the decoder's error."""
     with serve_blocking(HI) as (model, client):
         model.fail(Faults(kind="garbage"))
 
@@ -73,8 +73,8 @@ def test_garbage_is_not_json(stream: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", ["status", "drop", "garbage"])
-def test_embeddings_fail_independently_of_the_chat(kind: FaultKind) -> None:
-    """The two may be different services."""
+def test_faults_of_embeddings_do_not_affect_the_chat(kind: FaultKind) -> None:
+    """A user's embeddings may come from another service than the chat."""
     with serve_blocking(HI) as (model, client):
         model.fail(Faults(kind=kind), "embeddings")
         client.chat.completions.create(model="m", messages=HELLO)
@@ -93,10 +93,10 @@ def test_embeddings_fail_independently_of_the_chat(kind: FaultKind) -> None:
         (lambda rows: rows[:, :-1], [(7, False), (7, False)]),
     ],
 )
-def test_transformed_vectors_are_sent(
+def test_endpoint_sends_the_vectors_that_a_transform_returns(
     transform: Callable[[Matrix], Matrix], expected: list[tuple[int, bool]]
 ) -> None:
-    """Real services and proxies send such vectors with status 200."""
+    """Real services and proxies sometimes send such wrong vectors with status 200."""
     with serve_blocking(HI, embedder=HashingEmbedder(8, transform=transform)) as (_, client):
         packed = client.embeddings.create(model="e", input=["a", "b"])
         plain = client.embeddings.create(model="e", input=["a", "b"], encoding_format="float")
@@ -107,7 +107,7 @@ def test_transformed_vectors_are_sent(
 
 
 @pytest.mark.parametrize("endpoint", ["chat", "embeddings"])
-def test_gate_holds_requests_until_its_release(endpoint: EndpointName) -> None:
+def test_gate_holds_requests_until_it_is_released(endpoint: EndpointName) -> None:
     with serve_blocking(HI) as (model, client), ThreadPoolExecutor() as pool:
         gate = model.gate(endpoint)
         work = pool.submit(_ask, client, endpoint)
@@ -127,8 +127,8 @@ def _ask(client: openai.OpenAI, endpoint: EndpointName) -> None:
         client.embeddings.create(model="e", input="a")
 
 
-async def test_settle_waits_for_answers_of_disconnected_clients() -> None:
-    """Tests that count objects would otherwise see the running answer."""
+async def test_settle_waits_for_running_answers_to_disconnected_clients() -> None:
+    """Tests that count objects must not count the objects of a running answer."""
     answered: list[str] = []
 
     def answer(request: ModelRequest) -> Turn:
@@ -153,7 +153,7 @@ async def test_settle_waits_for_answers_of_disconnected_clients() -> None:
     model.settle()
 
 
-async def test_gate_is_awaited_and_released_at_the_end_of_its_block() -> None:
+async def test_gate_can_be_awaited_and_is_released_at_the_end_of_its_block() -> None:
     async with serve_async(HI) as (model, client), asyncio.TaskGroup() as group:
         with model.gate() as gate:
             tasks = [
@@ -167,7 +167,7 @@ async def test_gate_is_awaited_and_released_at_the_end_of_its_block() -> None:
     assert 5 == len(model.requests)
 
 
-def test_close_releases_held_requests() -> None:
+def test_close_of_the_model_releases_held_requests() -> None:
     """A failing test must not hang in its teardown."""
     with ThreadPoolExecutor() as pool, serve_blocking(HI) as (model, client):
         gate = model.gate()

@@ -1,4 +1,4 @@
-"""Policies, and properties of requests."""
+"""Policies of the scripted model, and properties of its requests."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def user(text: object) -> JsonObject:
     return {"role": "user", "content": text}
 
 
-def test_script_continues_at_the_progress_of_the_conversation() -> None:
-    """The state is in the conversation, so many conversations can share a script."""
+def test_script_replays_the_turn_that_follows_in_the_conversation() -> None:
+    """The script has no state of its own, so many conversations can share it."""
     play = script(Turn("one"), Turn("two"))
 
     texts = [
@@ -34,19 +34,19 @@ def test_script_continues_at_the_progress_of_the_conversation() -> None:
     assert ["two", "one", "two"] == texts
 
 
-def test_script_restarts_after_a_user_message() -> None:
+def test_script_starts_again_after_a_user_message() -> None:
     play = script(Turn("one"), Turn("two"))
 
     assert Turn("one") == play(asking(user("a"), CALLING, ANSWERED, user("b")))
 
 
-def test_turn_may_be_a_function_of_the_request() -> None:
+def test_turn_of_a_script_may_be_a_function_of_the_request() -> None:
     play = script(lambda request: Turn(f"You said {request.user_text}."))
 
     assert Turn("You said hi.") == play(asking(user("hi")))
 
 
-def test_last_tool_results_follow_the_last_assistant_message() -> None:
+def test_last_tool_results_returns_messages_after_the_last_assistant_message() -> None:
     request = asking(user("a"), CALLING, ANSWERED, CALLING, ANSWERED, ANSWERED)
 
     assert [dict(ANSWERED)] * 2 == request.last_tool_results()

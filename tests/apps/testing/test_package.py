@@ -6,7 +6,7 @@ import asyncio
 import sys
 
 
-async def test_importing_the_fakes_imports_no_sdk() -> None:
+async def test_importing_gateway_testing_does_not_import_the_openai_sdk() -> None:
     code = (
         "import sys, gateway.testing; print(sorted({'openai', 'mcp', 'rdflib'} & {*sys.modules}))"
     )

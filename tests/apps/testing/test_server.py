@@ -28,7 +28,7 @@ def tools(count: int, *, words: int = 1) -> list[ChatCompletionToolParam]:
     ]
 
 
-def test_text_turn_is_a_completion() -> None:
+def test_turn_with_text_is_sent_as_a_chat_completion() -> None:
     """The whole body is compared, so that every change of the format is noticed."""
     with serve_blocking(script(Turn("Hi there."))) as (_, client):
         answer = client.chat.completions.create(model="m", messages=HELLO)
@@ -67,8 +67,8 @@ def test_text_turn_is_a_completion() -> None:
         Turn("cut", finish_reason="length"),
     ],
 )
-def test_joined_stream_equals_the_whole_answer(turn: Turn, chunk_chars: int) -> None:
-    """Clients must not depend on where chunks end."""
+def test_joined_stream_equals_the_answer_without_streaming(turn: Turn, chunk_chars: int) -> None:
+    """Chunks may end anywhere."""
     with serve_blocking(script(turn), chunk_chars=chunk_chars) as (_, client):
         whole = client.chat.completions.create(model="m", messages=HELLO)
         stream = client.chat.completions.create(
@@ -80,7 +80,9 @@ def test_joined_stream_equals_the_whole_answer(turn: Turn, chunk_chars: int) -> 
 
 
 @pytest.mark.parametrize(("wanted", "expected"), [(True, [0, 1]), (False, [0, 0])])
-def test_usage_is_in_a_last_chunk_only_if_requested(wanted: bool, expected: list[int]) -> None:
+def test_last_chunk_of_a_stream_has_usage_only_if_requested(
+    wanted: bool, expected: list[int]
+) -> None:
     """This chunk has no choices, on which careless clients fail."""
     with serve_blocking(script(Turn("Hi"))) as (_, client):
         stream = client.chat.completions.create(
@@ -94,8 +96,8 @@ def test_usage_is_in_a_last_chunk_only_if_requested(wanted: bool, expected: list
 
 
 @pytest.mark.parametrize("turn", [Turn("Several words of text"), PARALLEL])
-def test_choices_are_equal_with_own_call_ids(turn: Turn) -> None:
-    """Chunks of the choices alternate."""
+def test_several_choices_have_equal_contents_and_different_call_ids(turn: Turn) -> None:
+    """In a stream, the chunks of the choices alternate."""
     with serve_blocking(script(turn)) as (_, client):
         whole = client.chat.completions.create(model="m", messages=HELLO, n=3)
         stream = client.chat.completions.create(
@@ -166,8 +168,8 @@ async def test_script_serves_concurrent_conversations() -> None:
     assert 16 == len(model.requests)
 
 
-def test_repeated_long_prompt_is_cached() -> None:
-    """Tools come before messages, so a new message leaves them cached."""
+def test_beginning_of_a_repeated_long_prompt_is_counted_as_cached() -> None:
+    """Tools come before messages in the prompt, so they stay cached if a message is added."""
     more: list[ChatCompletionMessageParam] = [*HELLO, {"role": "user", "content": "And?"}]
     with serve_blocking(script(Turn("Hi"))) as (_, client):
         answers = [
@@ -185,8 +187,8 @@ def test_repeated_long_prompt_is_cached() -> None:
     assert [0, usage[0].prompt_tokens] == cached
 
 
-def test_finished_script_answers_with_status_400() -> None:
-    """Status 400 is not retried, and the message gives the reason."""
+def test_request_after_the_end_of_a_script_is_answered_with_status_400() -> None:
+    """The SDK does not retry after status 400. The message gives the reason."""
     with serve_blocking(script(), retries=2) as (model, client):
         with pytest.raises(openai.BadRequestError, match="the script is over"):
             client.chat.completions.create(model="m", messages=HELLO)
@@ -194,7 +196,7 @@ def test_finished_script_answers_with_status_400() -> None:
         assert 1 == len(model.requests)
 
 
-def test_exception_of_a_policy_reaches_the_client_once() -> None:
+def test_exception_of_a_policy_is_sent_to_the_client_without_a_retry() -> None:
     """A retry would hide the exception behind a delay."""
 
     def broken(_request: ModelRequest) -> Turn:
@@ -207,7 +209,7 @@ def test_exception_of_a_policy_reaches_the_client_once() -> None:
         assert 1 == len(model.requests)
 
 
-def test_unknown_path_is_not_found() -> None:
+def test_unknown_path_is_answered_with_status_404() -> None:
     """The error has the service's format, so that the SDK raises its own class."""
     with (
         serve_blocking(script()) as (_, client),
@@ -258,8 +260,10 @@ def test_body_that_is_not_an_object_is_refused(body: bytes, match: str) -> None:
         ({"model": "e", "input": ["a"] * 2049}, "may hold 2048 texts, not 2049"),
     ],
 )
-def test_requests_that_the_service_refuses_are_refused(body: dict[str, object], match: str) -> None:
-    """A more tolerant fake would hide faults of a wrapper."""
+def test_scripted_model_refuses_requests_that_the_real_service_refuses(
+    body: dict[str, object], match: str
+) -> None:
+    """A more tolerant model would hide faults of a wrapper."""
     path = "/embeddings" if "input" in body else "/chat/completions"
     with (
         serve_blocking(script(Turn("Hi"))) as (_, client),
@@ -268,7 +272,7 @@ def test_requests_that_the_service_refuses_are_refused(body: dict[str, object], 
         client.post(path, cast_to=object, body=body)
 
 
-def test_models_are_listed() -> None:
+def test_scripted_model_answers_the_list_of_models() -> None:
     """Hosts use the list to see whether a service is available."""
     with serve_blocking(script(), embedder=HashingEmbedder(8)) as (_, client):
         names = [entry.id for entry in client.models.list()]
@@ -276,8 +280,8 @@ def test_models_are_listed() -> None:
     assert ["scripted", "hashing-8"] == names
 
 
-def test_closed_model_cannot_be_restarted() -> None:
-    """It has an address from its start on. Log and cache belong to one model."""
+def test_closed_scripted_model_cannot_be_started_again() -> None:
+    """The base URL, the log and the cache belong to one start."""
     model = ScriptedModel(script())
     with pytest.raises(ConfigError, match="start the model first"):
         _ = model.base_url

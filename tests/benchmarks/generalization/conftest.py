@@ -1,4 +1,4 @@
-"""Three small data sets and their evidence."""
+"""Three small data sets, and the evidence (scores of every query and tool) computed for them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def write_tools(folder: Path, nouns: Sequence[str], *, origin: str) -> Path:
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Three sets of two origins. The first set has more tools than the gateway ranks."""
+    """Folders of three data sets of two origins. The first set has more tools than the gateway
+    ranks.
+    """
     root = tmp_path_factory.mktemp("sets")
     return [
         write_tools(root / "large", NOUNS, origin="ours"),
@@ -65,7 +67,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="session")
 def embedder() -> HashingEmbedder:
-    """Embedder of all sets."""
+    """Embedder with which the evidence of all sets is computed."""
     return HashingEmbedder(48)
 
 

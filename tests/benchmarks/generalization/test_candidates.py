@@ -1,4 +1,4 @@
-"""Candidates: rankings without parameters, and rankings chosen from a grid."""
+"""Candidate rankings: some without parameters, others with parameters chosen from a grid."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def by_name(sets: list[Evidence]) -> dict[str, Candidate]:
     return {item.name: item for item in (*baseline_candidates(), *grid_candidates(sets))}
 
 
-def test_plain_candidate_equals_the_product(sets: list[Evidence]) -> None:
+def test_candidate_plain_ranks_like_the_product(sets: list[Evidence]) -> None:
     """Other candidates rank by words or vectors alone, or by their sum over the whole catalog."""
     large, result = sets[0], by_name(sets)
 
@@ -35,8 +35,8 @@ def test_plain_candidate_equals_the_product(sets: list[Evidence]) -> None:
     assert np.allclose(large.texts[0] @ large.tools.T, scores["vectors"][0], atol=1e-6)
 
 
-def test_best_choice_has_the_best_mean_over_the_training_sets(sets: list[Evidence]) -> None:
-    """Each set has equal weight. The first of equal choices is used."""
+def test_chosen_parameters_have_the_best_mean_over_the_training_sets(sets: list[Evidence]) -> None:
+    """Each set has equal weight. Of equally good parameters, the first are chosen."""
     asked: list[tuple[str, int]] = []
 
     def score(evidence: Evidence, choice: int) -> Matrix:
@@ -55,8 +55,8 @@ def test_best_choice_has_the_best_mean_over_the_training_sets(sets: list[Evidenc
     assert len(set(asked)) == len(asked)
 
 
-def test_helpful_weights_are_chosen(sets: list[Evidence]) -> None:
-    """Random vectors give all possible weight to words."""
+def test_signal_weights_that_help_are_chosen(sets: list[Evidence]) -> None:
+    """If the vectors are random, words get the greatest possible weight."""
     noise = np.random.default_rng(0).standard_normal((len(sets[2].tools), 48))
     blind = replace(sets[2], tools=unit_rows(noise))
     weights = by_name(sets)["weights"]
@@ -71,8 +71,8 @@ def test_helpful_weights_are_chosen(sets: list[Evidence]) -> None:
     assert chosen.words == described["words"]
 
 
-def test_field_weights_are_chosen_by_the_evidence(sets: list[Evidence]) -> None:
-    """An empty label means the product's own weights."""
+def test_weights_of_text_fields_are_chosen_by_the_evidence(sets: list[Evidence]) -> None:
+    """An empty label stands for the product's own field weights."""
     fields, large = by_name(sets)["fields"], sets[0]
 
     assert np.array_equal(fused(large), fields.score(large, ""))
@@ -83,7 +83,7 @@ def test_field_weights_are_chosen_by_the_evidence(sets: list[Evidence]) -> None:
     assert not np.array_equal(fused(large), both.score(large, ("", 0.7)))
 
 
-def test_server_weights_change_the_ranking(sets: list[Evidence]) -> None:
+def test_weights_of_server_scores_change_the_ranking(sets: list[Evidence]) -> None:
     """The product's own weights give the product's ranking."""
     large, weights = sets[0], Weights()
     every = by_name(sets)["fields, words and servers"]

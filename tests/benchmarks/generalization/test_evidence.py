@@ -15,7 +15,7 @@ from benchmarks.ranking import query_texts, rank
 from gateway.testing import HashingEmbedder
 
 
-def test_product_scores_rank_like_the_public_api(
+def test_evidence_ranks_tools_like_the_public_api(
     sets: list[Evidence], folders: list[Path], embedder: HashingEmbedder
 ) -> None:
     """Rankings are compared per query, including exact names, clauses and spelling."""
@@ -50,7 +50,7 @@ def test_evidence_has_a_row_per_query_with_a_relevant_tool(sets: list[Evidence])
     assert not large.words.clauses[:20].any()
 
 
-def test_words_are_scored_with_other_field_weights(sets: list[Evidence]) -> None:
+def test_evidence_scores_words_with_other_field_weights(sets: list[Evidence]) -> None:
     large = sets[0]
 
     assert {

@@ -14,10 +14,12 @@ from benchmarks.generalize import candidates, load_sets, print_results, read_gro
 from gateway.testing import HashingEmbedder
 
 
-def test_report_lists_every_candidate_and_set(
+def test_report_of_generalize_lists_every_candidate_and_set(
     sets: list[Evidence], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Losing rows are listed too. "plain" is first and gains nothing."""
+    """Candidates that lose are listed too. The first one is "plain", which is the product itself
+    and gains nothing.
+    """
     chosen = [each for each in candidates(sets) if each.name != "weights"]
     results = evaluate(sets, chosen, lambda _: None)
     report = json.loads(json.dumps(to_json(sets, results)))
@@ -40,7 +42,7 @@ def test_report_lists_every_candidate_and_set(
     assert "not taken" in printed
 
 
-def test_named_groups_override_the_origins_of_folders(
+def test_named_groups_replace_the_origins_of_data_sets(
     folders: list[Path], cache: Path, embedder: HashingEmbedder
 ) -> None:
     groups = read_groups(["small=theirs", "other=mine"])

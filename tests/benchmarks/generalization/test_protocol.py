@@ -1,4 +1,6 @@
-"""Held-out groups, and the rule of the verdict."""
+"""Evaluation on groups of data sets that were not used for fitting, and the rule for accepting a
+candidate.
+"""
 
 from __future__ import annotations
 
@@ -92,8 +94,8 @@ def test_candidate_with_a_loss_on_one_set_is_rejected(sets: list[Evidence]) -> N
     assert not result.is_taken
 
 
-def test_single_origin_is_refused(sets: list[Evidence]) -> None:
-    """Nothing would be left to fit on."""
+def test_data_sets_of_a_single_origin_are_refused(sets: list[Evidence]) -> None:
+    """No set of another origin would be left for fitting."""
     check_sets(sets)
     with pytest.raises(ConfigError, match="two groups"):
         check_sets(sets[:2])

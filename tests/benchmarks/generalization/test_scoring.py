@@ -8,7 +8,9 @@ from benchmarks.generalization.evidence import Evidence
 from benchmarks.generalization.scoring import Weights, deviations, fused, judge, rankings
 
 
-def test_formula_with_product_weights_ranks_like_the_product(sets: list[Evidence]) -> None:
+def test_formula_with_the_weights_of_the_product_ranks_like_the_product(
+    sets: list[Evidence],
+) -> None:
     """Scores are equal except for rounding."""
     for evidence in sets:
         scores = fused(evidence)
@@ -19,8 +21,8 @@ def test_formula_with_product_weights_ranks_like_the_product(sets: list[Evidence
         assert judge(evidence, evidence.product) == judge(evidence, scores)
 
 
-def test_other_weights_change_the_ranking(sets: list[Evidence]) -> None:
-    """Clauses count for long requests only."""
+def test_formula_with_other_weights_changes_the_ranking(sets: list[Evidence]) -> None:
+    """The weight of clauses has an effect on long requests only."""
     large = sets[0]
     usual, without = fused(large), fused(large, weights=Weights(clause_words=0, clause_cosine=0))
 
@@ -41,8 +43,8 @@ def test_exact_names_come_first_and_unranked_tools_are_omitted(sets: list[Eviden
     assert ["list-invoice", large.tool_ids[2], large.tool_ids[4]] == result[18]
 
 
-def test_deviations_are_measured_from_the_mean_of_each_row() -> None:
-    """A row with equal values has no deviations."""
+def test_deviations_of_scores_are_measured_from_the_mean_of_each_query() -> None:
+    """A query with equal scores has no deviations."""
     rows = np.array([[1.0, 3.0], [5.0, 5.0]], dtype=np.float32)
 
     assert [[-1.0, 1.0], [0.0, 0.0]] == deviations(rows).tolist()

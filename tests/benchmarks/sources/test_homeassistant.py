@@ -1,4 +1,6 @@
-"""Home commands, generated from the patterns of a small package."""
+"""Conversion of Home Assistant's sentence patterns to queries in many languages, over a small
+package.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def read_language(language: Mapping[str, Any]) -> Any:
 
 @pytest.fixture
 def hassil() -> Any:
-    """A sampler that supports lists only."""
+    """Module that replaces `hassil` and samples sentences from patterns of lists only."""
     return SimpleNamespace(
         Intents=SimpleNamespace(from_dict=read_language),
         parse_sentence=lambda text: SimpleNamespace(expression=text),
@@ -70,7 +72,7 @@ def package(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_commands_use_words_of_the_language(package: Path, hassil: Any) -> None:
+def test_generated_commands_use_words_of_their_language(package: Path, hassil: Any) -> None:
     """There are at most two commands per intent. Too short commands and unsuitable devices are
     omitted.
     """
@@ -97,7 +99,7 @@ def test_commands_use_words_of_the_language(package: Path, hassil: Any) -> None:
     assert convert_commands(package, hassil) == converted
 
 
-def test_every_language_has_all_words() -> None:
+def test_every_language_has_all_words_that_patterns_need() -> None:
     """A missing word would leave a gap in a sentence."""
     words = json.loads(WORDS_FILE.read_text(encoding="utf-8"))
 

@@ -1,4 +1,4 @@
-"""Customers of services, converted from a small copy of the package's folder."""
+"""Conversion of tau2-bench to tools and queries, over a small copy of the package's folder."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def package(tmp_path: Path) -> Path:
     return folder
 
 
-def test_tools_of_services_are_read_from_source(package: Path) -> None:
+def test_tools_are_read_from_the_source_code_of_the_package(package: Path) -> None:
     """Docstrings and annotations are parsed, and nothing is imported."""
     tools = convert_customers(package).tools
 
@@ -101,7 +101,7 @@ def test_tools_of_services_are_read_from_source(package: Path) -> None:
     assert ["card_id"] == list(tools[-1]["input_schema"]["properties"])
 
 
-def test_reasons_of_customers_become_queries(package: Path) -> None:
+def test_reasons_for_which_customers_call_become_queries(package: Path) -> None:
     """Equal reasons and later tickets of a solution are omitted. Telecom comes last."""
     queries = convert_customers(package).queries
 

@@ -26,16 +26,18 @@ OWNERS = {"b": "mcp.json#b", "a": "mcp.json#a"}
 
 @pytest.fixture
 def store(tmp_path: Path) -> SqlCatalog:
+    """Return a catalog store without pins."""
     return SqlCatalog.in_files(tmp_path / "catalog.sqlite3")
 
 
 def change(item: str, before: str = "1", after: str = "2") -> Change:
+    """Return a change of the pin *item*."""
     label = f"srv/{item}" if item else "srv"
     return Change(label=label, server="srv", owner="o", item=item, before=before, after=after)
 
 
-def test_changes_are_ordered_by_server_with_names_last(store: SqlCatalog) -> None:
-    """Pins of other owners are ignored, and names whose holder still exists."""
+def test_find_changes_orders_by_server_with_exposed_names_last(store: SqlCatalog) -> None:
+    """Ignored are pins of other owners, and exposed names whose earlier tool still exists."""
     for owner, digests in (("mcp.json#b", "12"), ("mcp.json#a", "12"), ("other", "12")):
         for digest in digests:
             store.record_seen(owner, {"z": digest, "": digest, "same": "1"})
@@ -56,7 +58,9 @@ def test_changes_are_ordered_by_server_with_names_last(store: SqlCatalog) -> Non
 
 
 def test_accepted_similar_names_are_not_reported_again(store: SqlCatalog) -> None:
-    """Another tool in the group makes it new. Without an owner of names, nothing is accepted."""
+    """If another tool joins the group, it is reported again. Without an owner of names, accepted
+    groups are not stored.
+    """
     own_names = {"a/get_role": "get_role", "b/get_roles": "get_roles"}
     before = find_similar(own_names, store, NAMES)
     accept_similar("a/get_role, b/get_roles", store, NAMES)
@@ -68,7 +72,7 @@ def test_accepted_similar_names_are_not_reported_again(store: SqlCatalog) -> Non
     assert (("a/get_role", "b/get_roles", "c/getRole"),) == more
 
 
-def test_difference_shows_only_changed_fields() -> None:
+def test_difference_of_a_definition_shows_only_changed_fields() -> None:
     definitions = {"1": tool("x", "Read it."), "2": tool("x", "Delete it.")}
     difference = difference_of(change("x"), definitions.get)
 
@@ -84,8 +88,8 @@ def test_difference_shows_only_changed_fields() -> None:
     ) == difference_lines(difference)
 
 
-def test_difference_notes_why_it_is_missing() -> None:
-    """Command lines are stored only as digests, and old definitions may be deleted."""
+def test_difference_has_a_note_if_old_or_new_definition_is_unknown() -> None:
+    """Of command lines only the digest is stored, and old definitions may be deleted."""
     command = difference_of(change(""), NOTHING.get)
     forgotten = difference_of(change("x"), NOTHING.get)
 
@@ -94,8 +98,8 @@ def test_difference_notes_why_it_is_missing() -> None:
     assert ((), ()) == (difference_lines(command), difference_lines(forgotten))
 
 
-def test_long_texts_are_compared_by_sentence() -> None:
-    """Otherwise one changed word would be hidden in a long line."""
+def test_difference_compares_long_texts_by_sentence() -> None:
+    """Otherwise one changed word would be hard to see in a long line."""
     text = "".join(f"Sentence number {number} of the text. " for number in range(200))
     changed = text.replace("number 150 of", "number 150 without")
     definitions = {"1": tool("x", text), "2": tool("x", changed)}
@@ -107,8 +111,8 @@ def test_long_texts_are_compared_by_sentence() -> None:
     assert 7 > len(lines)
 
 
-def test_change_after_the_last_compared_line_is_noticed() -> None:
-    """A huge schema must not hide a change."""
+def test_difference_shows_that_omitted_lines_changed() -> None:
+    """A huge schema must not hide a change behind the lines that are compared."""
 
     def huge(last: str) -> ToolDefinition:
         properties = {f"p{number}": {"type": "string"} for number in range(3000)}

@@ -17,7 +17,7 @@ PAY = Call(entity=entity(tool("pay")), arguments={}, visibility=EVERYTHING_VISIB
 
 
 class Named(CallHook):
-    """A hook that records when it is entered and left."""
+    """A call hook that records when it is entered and left."""
 
     def __init__(self, name: str, log: list[str]) -> None:
         self.name = name
@@ -46,7 +46,7 @@ class Named(CallHook):
 
 
 class Refusing(CallHook):
-    """A hook that refuses all calls."""
+    """A call hook that refuses all calls."""
 
     async def around(self, call: Call, proceed: Proceed) -> InvokeResult:
         raise NotApprovedError(f"{call.entity.id!r} is refused")
@@ -65,7 +65,7 @@ async def run(hooks: Sequence[CallHook], log: list[str]) -> InvokeResult:
     return await CallHooks(hooks).around(PAY, send)
 
 
-async def test_first_hook_is_outermost() -> None:
+async def test_first_call_hook_is_outermost() -> None:
     log: list[str] = []
 
     result = await run([Named("a", log), Named("b", log)], log)
@@ -116,7 +116,7 @@ async def test_change_that_a_hook_cannot_record_is_not_made() -> None:
     assert ["a catalog.put () "] == log
 
 
-def test_hooks_are_found_by_name() -> None:
+def test_call_hooks_are_found_by_name() -> None:
     access = Named("a", [])
 
     assert CallHooks([CallHook(), access]).named("a") is access

@@ -49,7 +49,7 @@ def gateway(open_gateway: OpenGateway, shelf: Shelf) -> Gateway:
 async def test_invoke_accepts_id_exposed_name_or_source_name(
     gateway: Gateway, shelf: Shelf, name: str
 ) -> None:
-    """The source always receives its own name."""
+    """The source always receives the name that it uses itself."""
     answer = await gateway.invoke(name, {"id": 7})
 
     assert ("shelf/pay.invoice", "called pay.invoice", False) == (
@@ -61,7 +61,7 @@ async def test_invoke_accepts_id_exposed_name_or_source_name(
 
 
 async def test_ambiguous_source_name_is_refused_with_the_choices(gateway: Gateway) -> None:
-    """A guess could do harm. An exposed name is not ambiguous."""
+    """A call of a guessed tool could do harm. Exposed names are never ambiguous."""
     gateway.add_tool(lambda: "on", name="status", description="Say it.", access=OPS)
 
     with pytest.raises(InvalidRequestError, match="other_status, shelf_status"):
@@ -82,7 +82,7 @@ async def test_error_for_an_unknown_name_lists_similar_names(gateway: Gateway, n
 
 
 async def test_error_for_an_unknown_name_counts_unlisted_sources(gateway: Gateway) -> None:
-    """It does not name them, because the caller may not know them."""
+    """The error does not name the sources, because the caller may not be allowed to know them."""
     late = ListSource("late", [tool("post")])
     late.fail_with = OSError("away")
     gateway.add_source(late)
@@ -95,7 +95,7 @@ async def test_error_for_an_unknown_name_counts_unlisted_sources(gateway: Gatewa
 
 
 @pytest.mark.parametrize("name", ["", "  "])
-async def test_empty_name_is_an_invalid_request(gateway: Gateway, name: str) -> None:
+async def test_invoke_refuses_an_empty_tool_name(gateway: Gateway, name: str) -> None:
     with pytest.raises(InvalidRequestError, match="name is empty"):
         await gateway.invoke(name)
 
@@ -140,7 +140,7 @@ async def test_tool_of_a_removed_server_is_unknown(gateway: Gateway) -> None:
         await gateway.invoke("other/status")
 
 
-async def test_error_for_a_match_says_to_use_its_id(gateway: Gateway) -> None:
+async def test_error_for_an_entity_object_advises_to_pass_its_id(gateway: Gateway) -> None:
     (match, *_) = (await gateway.search("pay an invoice")).matches
     entity = await gateway.catalog.get(match.id)
 
@@ -158,7 +158,7 @@ async def test_error_for_a_match_says_to_use_its_id(gateway: Gateway) -> None:
 
 
 @pytest.mark.parametrize("scopes", [{"x"}, ["x"], (), frozenset()])
-async def test_scopes_accept_any_collection_of_texts(
+async def test_caller_accepts_any_collection_of_texts_as_scopes(
     gateway: Gateway, scopes: frozenset[str]
 ) -> None:
     answer = await gateway.invoke("pay_invoice", {"id": 7}, caller=Caller(scopes=scopes))
@@ -167,7 +167,9 @@ async def test_scopes_accept_any_collection_of_texts(
 
 
 @pytest.mark.parametrize("scopes", ["x", 3, [3], ""])
-async def test_scopes_of_other_types_are_refused(gateway: Gateway, scopes: frozenset[str]) -> None:
+async def test_caller_refuses_scopes_of_other_types(
+    gateway: Gateway, scopes: frozenset[str]
+) -> None:
     """The letters of a single text would be used as scopes."""
     with pytest.raises(TypeError, match=r"^Caller: scopes must be a collection of texts, got "):
         await gateway.invoke("pay_invoice", {"id": 7}, caller=Caller(scopes=scopes))

@@ -32,7 +32,7 @@ from tests.fakes import ListSource, every_id, tool
 
 
 class Shop(ListSource):
-    """A source of tools, resources and prompts, which returns the requests it receives."""
+    """A source of tools, resources and prompts, which answers with the requests it receives."""
 
     def __init__(self, server: str, *things: ToolDefinition, tools: tuple[str, ...] = ()) -> None:
         super().__init__(server, [tool(name) for name in tools])
@@ -50,17 +50,17 @@ class Shop(ListSource):
 
 
 def thing(kind: Kind, name: str, description: str = "") -> ToolDefinition:
-    """Return a resource or a prompt."""
+    """Return the definition of a resource or a prompt."""
     return ToolDefinition(kind=kind, name=name, description=description)
 
 
 def kinds(kind: Kind) -> Filters:
-    """Return filters for one kind."""
+    """Return filters for entities of one kind."""
     return Filters(kinds=frozenset({kind}))
 
 
 @pytest.fixture
-def setup(open_gateway: OpenGateway) -> tuple[Gateway, Shop, Shop]:
+def gateway_and_shops(open_gateway: OpenGateway) -> tuple[Gateway, Shop, Shop]:
     """Return a gateway and two servers, which share a resource and a prompt."""
     common = (thing("resource", "a://both"), thing("prompt", "both", "Review the quarter."))
     first = Shop(
@@ -73,8 +73,10 @@ def setup(open_gateway: OpenGateway) -> tuple[Gateway, Shop, Shop]:
     return gateway, first, second
 
 
-async def test_search_returns_only_the_requested_kinds(setup: tuple[Gateway, Shop, Shop]) -> None:
-    gateway, *_ = setup
+async def test_search_returns_only_the_requested_kinds(
+    gateway_and_shops: tuple[Gateway, Shop, Shop],
+) -> None:
+    gateway, *_ = gateway_and_shops
     tools = await gateway.search("review both of the quarter")
     prompts = await gateway.search("review the quarter", filters=kinds("prompt"))
     resources = await gateway.search("the invoices of a year", filters=kinds("resource"))
@@ -87,9 +89,9 @@ async def test_search_returns_only_the_requested_kinds(setup: tuple[Gateway, Sho
     assert ["both"] == [match.exposed_name for match in await gateway.list_tools()]
 
 
-async def test_only_tools_can_be_called(setup: tuple[Gateway, Shop, Shop]) -> None:
-    """A prompt may have the same name."""
-    gateway, *_ = setup
+async def test_only_tools_can_be_called(gateway_and_shops: tuple[Gateway, Shop, Shop]) -> None:
+    """A prompt may have the same name as a tool."""
+    gateway, *_ = gateway_and_shops
 
     assert "called both" == (await gateway.invoke("both")).text
     with pytest.raises(InvalidRequestError, match="unknown tool"):
@@ -107,9 +109,9 @@ async def test_only_tools_can_be_called(setup: tuple[Gateway, Shop, Shop]) -> No
     ],
 )
 async def test_resource_is_read_by_id_address_or_unique_uri(
-    setup: tuple[Gateway, Shop, Shop], name: str, server: str, source_name: str
+    gateway_and_shops: tuple[Gateway, Shop, Shop], name: str, server: str, source_name: str
 ) -> None:
-    gateway, *shops = setup
+    gateway, *shops = gateway_and_shops
     (shop,) = [item for item in shops if item.server == server]
     shop.answer = {"contents": [{"uri": source_name, "text": "inner"}, "nothing", {"blob": "AA=="}]}
     read = await gateway.read(name)
@@ -129,15 +131,17 @@ async def test_resource_is_read_by_id_address_or_unique_uri(
     ],
 )
 async def test_unknown_or_ambiguous_resource_is_refused(
-    setup: tuple[Gateway, Shop, Shop], name: str, message: str
+    gateway_and_shops: tuple[Gateway, Shop, Shop], name: str, message: str
 ) -> None:
     with pytest.raises(InvalidRequestError, match=message):
-        await setup[0].read(name)
+        await gateway_and_shops[0].read(name)
 
 
-async def test_prompt_is_filled_in_by_its_server(setup: tuple[Gateway, Shop, Shop]) -> None:
-    """Images and resources in it are complete."""
-    gateway, _, second = setup
+async def test_prompt_is_filled_in_by_its_server(
+    gateway_and_shops: tuple[Gateway, Shop, Shop],
+) -> None:
+    """Images and resources in the prompt are complete."""
+    gateway, _, second = gateway_and_shops
     block = {"type": "resource", "resource": {"uri": "a://b", "text": "inner"}}
     second.answer = {
         "description": "a letter",
@@ -160,9 +164,11 @@ async def test_prompt_is_filled_in_by_its_server(setup: tuple[Gateway, Shop, Sho
     assert {"name": "both", "arguments": {}} == second.asked[-1][1]
 
 
-async def test_completions_are_requested_from_the_owner(setup: tuple[Gateway, Shop, Shop]) -> None:
-    """The request contains the owner's own name of the prompt or template."""
-    gateway, first, second = setup
+async def test_completions_are_requested_from_the_server_of_the_prompt_or_template(
+    gateway_and_shops: tuple[Gateway, Shop, Shop],
+) -> None:
+    """The request contains the name of the prompt or template that this server uses."""
+    gateway, first, second = gateway_and_shops
     argument: Mapping[str, Any] = {"argument": {"name": "id", "value": "4"}}
     await gateway.library.complete("resource", "gateway:/one/a://mine/{id}", argument)
     await gateway.library.complete("prompt", "two/yours", argument)
@@ -187,7 +193,7 @@ async def test_source_with_only_tools_refuses_resources(open_gateway: OpenGatewa
     assert not gateway.library.has_resources("nobody")
 
 
-async def test_watch_reports_changes_of_the_catalog(open_gateway: OpenGateway) -> None:
+async def test_library_watch_reports_changes_of_the_catalog(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     reports: list[str] = []
     end = gateway.library.watch(lambda: reports.append("changed"))
@@ -261,7 +267,7 @@ def notes(server: str = "notes") -> Shop:
 
 
 async def refusal(gateway: Gateway, uri: str, caller: Caller = Caller()) -> str:  # noqa: B008
-    """Return the reason why *uri* is not read, without its name."""
+    """Return the message of the error for a refused read of *uri*, without the URI."""
     with pytest.raises(InvalidRequestError) as caught:
         await gateway.read(uri, caller=caller)
     return str(caught.value).replace(repr(uri), "NAME")
@@ -269,10 +275,10 @@ async def refusal(gateway: Gateway, uri: str, caller: Caller = Caller()) -> str:
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("access", [DISABLED, PAID], ids=["disabled", "a scope"])
-async def test_other_spelling_does_not_open_a_hidden_resource(
+async def test_other_spelling_of_a_uri_does_not_reveal_a_hidden_resource(
     open_gateway: OpenGateway, spelling: str, access: Access
 ) -> None:
-    """The server may treat both spellings as equal, and a visible template matches them."""
+    """The server may treat both spellings as equal, and a visible template matches both."""
     shop, gateway = notes(), open_gateway()
     gateway.add_source(shop)
     gateway.add_virtual_server("desk", {}, resources={"desk:{name}": "notes/note://of/{name}"})
@@ -289,8 +295,10 @@ async def test_other_spelling_does_not_open_a_hidden_resource(
     assert ["note://of/s"] == [params["uri"] for _, params in shop.asked]
 
 
-async def test_each_listed_spelling_is_a_separate_resource(open_gateway: OpenGateway) -> None:
-    """An unlisted spelling is readable if all listed ones are."""
+async def test_each_listed_spelling_of_a_uri_is_a_separate_resource(
+    open_gateway: OpenGateway,
+) -> None:
+    """An unlisted spelling can be read if all listed spellings can."""
     upper, lower, third = "note://A/x", "note://a/x", "NOTE://a/x"
     shop = Shop("notes", thing("resource", upper), thing("resource", lower))
     gateway = open_gateway()
@@ -305,8 +313,10 @@ async def test_each_listed_spelling_is_a_separate_resource(open_gateway: OpenGat
     assert [third, lower] == [params["uri"] for _, params in shop.asked]
 
 
-async def test_most_specific_template_decides_about_a_resource(open_gateway: OpenGateway) -> None:
-    """A broader template neither opens nor hides it."""
+async def test_most_specific_template_decides_whether_a_resource_is_visible(
+    open_gateway: OpenGateway,
+) -> None:
+    """A less specific template neither reveals nor hides the resource."""
     wide, narrow = "note://{+path}", "note://of/{name}"
     shop, gateway = (
         Shop("notes", *(thing("resource", uri) for uri in (wide, narrow))),
@@ -322,10 +332,10 @@ async def test_most_specific_template_decides_about_a_resource(open_gateway: Ope
     assert ["note://all", "note://of/bob"] == [params["uri"] for _, params in shop.asked]
 
 
-async def test_alias_of_a_template_does_not_open_hidden_resources(
+async def test_alias_of_a_template_does_not_reveal_hidden_resources(
     open_gateway: OpenGateway,
 ) -> None:
-    """The expanded URI refers to a resource with its own rules."""
+    """A URI of the template refers to a resource with access rules of its own."""
     shop, gateway = notes(), open_gateway()
     gateway.add_source(shop)
     gateway.add_virtual_server("desk", {}, resources={"desk:{name}": "notes/note://of/{name}"})
@@ -339,10 +349,10 @@ async def test_alias_of_a_template_does_not_open_hidden_resources(
 
 
 @pytest.mark.parametrize("spelling", ["note://of/secret", "note://of/%73ecret"])
-async def test_qualified_uri_of_a_virtual_server_does_not_open_hidden_resources(
+async def test_qualified_uri_of_a_virtual_server_does_not_reveal_hidden_resources(
     open_gateway: OpenGateway, spelling: str
 ) -> None:
-    """A unique resource is listed by its unqualified URI, and rules use this name."""
+    """A unique resource is listed by its unqualified URI, which the access rules name."""
     shop, gateway = notes("shop"), open_gateway()
     gateway.add_source(CombinedSource("office", [shop, ListSource("other")]))
     gateway.set_rules({"office/note://of/secret": DISABLED})
@@ -356,7 +366,7 @@ async def test_qualified_uri_of_a_virtual_server_does_not_open_hidden_resources(
 
 
 class Counted(Sequence[Entity]):
-    """Entities that count each access."""
+    """A sequence of entities that counts each access."""
 
     def __init__(self, entities: Sequence[Entity]) -> None:
         self._entities = entities

@@ -11,5 +11,5 @@ from gateway.options import Options
 
 @pytest.fixture
 def options(tmp_path: Path) -> Options:
-    """Return options with a separate catalog."""
+    """Return options with a catalog file for one test."""
     return Options(catalog_store_path=tmp_path / "catalog.sqlite3")

@@ -20,7 +20,7 @@ def codes_and_blocks(listing: Listing) -> list[tuple[str, bool]]:
 
 @pytest.mark.parametrize(("policy", "remaining"), [("warn", ["a", "b"]), ("block", ["b"])])
 def test_suspicious_tool_is_reported_or_blocked(policy: Policy, remaining: list[str]) -> None:
-    """Block only if the host chooses to, because the scanner can be wrong."""
+    """By default it is only reported, because the scanner can be wrong."""
     listing = Listing(definitions=(tool("a"), tool("b")), suspicions={"a": ("hidden characters",)})
     options = UpstreamOptions(on_suspicion=policy)
 
@@ -37,7 +37,7 @@ def test_suspicious_tool_is_reported_or_blocked(policy: Policy, remaining: list[
     ]
 
 
-def test_definition_carries_its_own_diagnostics() -> None:
+def test_apply_policies_adds_to_each_definition_its_own_diagnostics() -> None:
     things = (ToolDefinition(kind="prompt", name="a"), ToolDefinition(kind="prompt", name="b"))
     listing = Listing(definitions=(tool("a"), *things), suspicions={"a": ("odd",)})
 
@@ -51,7 +51,7 @@ def test_definition_carries_its_own_diagnostics() -> None:
 
 @pytest.mark.parametrize(("policy", "remaining"), [("warn", ["a", "b"]), ("block", ["b"])])
 def test_suspicious_prompt_is_reported_or_blocked(policy: Policy, remaining: list[str]) -> None:
-    """A tool of the same name is not affected."""
+    """A tool with the same name as the prompt is not affected."""
     things = tuple(ToolDefinition(kind="prompt", name=name) for name in ("a", "b"))
     listing = Listing(
         definitions=(tool("a"), *things), suspicions={"prompt:a": ("hidden characters",)}
@@ -78,8 +78,8 @@ def test_suspicious_prompt_is_reported_or_blocked(policy: Policy, remaining: lis
         ("skill://a/x/../b/more.md", True),
     ],
 )
-def test_blocked_resource_is_hidden_in_every_spelling(name: str, hidden: bool) -> None:
-    """The server may treat all spellings as one resource."""
+def test_blocked_resource_uri_is_hidden_in_every_spelling(name: str, hidden: bool) -> None:
+    """*hidden* is False for other resources. A server may treat all spellings as one resource."""
     uris = ("note://secret", "note://of/{name}", "skill://a/b/SKILL.md")
     shut = tuple(ToolDefinition(kind="resource", name=uri) for uri in uris)
     visible = ToolDefinition(kind="resource", name="note://open")

@@ -24,10 +24,11 @@ SCHEMA: JsonObject = {
 
 
 def entity_with_schema(schema: JsonObject) -> Entity:
+    """Return a tool with the input schema *schema*."""
     return entity(ToolDefinition(name="send", input_schema=schema))
 
 
-async def test_valid_arguments_pass_unchanged() -> None:
+async def test_check_accepts_valid_arguments() -> None:
     await check_arguments(entity_with_schema(SCHEMA), {"to": "bob", "at": {"hour": 3}, "more": 1})
 
 
@@ -39,7 +40,7 @@ async def test_arguments_that_are_not_a_mapping_are_refused() -> None:
         await check_arguments(entity_with_schema(SCHEMA), arguments)
 
 
-async def test_faults_have_paths_and_the_schema() -> None:
+async def test_invalid_arguments_error_has_fault_paths_and_the_schema() -> None:
     """A model needs them to correct the call in one turn."""
     with pytest.raises(InvalidArgumentsError) as caught:
         await check_arguments(entity_with_schema(SCHEMA), {"at": {"hour": "noon"}})
@@ -51,8 +52,8 @@ async def test_faults_have_paths_and_the_schema() -> None:
     assert "send" == caught.value.tool
 
 
-async def test_number_of_reported_faults_is_limited() -> None:
-    """More faults cost tokens without helping."""
+async def test_invalid_arguments_error_has_a_limited_number_of_faults() -> None:
+    """A message with more faults costs tokens without helping a model."""
     schema: JsonObject = {
         "type": "object",
         "properties": {str(number): {"type": "string"} for number in range(20)},
@@ -78,13 +79,15 @@ async def test_number_of_reported_faults_is_limited() -> None:
     ],
     ids=["invalid", "bad pattern", "foreign reference", "endless", "unknown dialect", "empty"],
 )
-async def test_invalid_or_external_schema_accepts_everything(schema: JsonObject) -> None:
-    """The upstream checks the arguments then. References are not fetched, and the check ends."""
+async def test_check_accepts_everything_if_the_schema_is_invalid_or_external(
+    schema: JsonObject,
+) -> None:
+    """The server checks the arguments then. References to other documents are not fetched."""
     await check_arguments(entity_with_schema(schema), {"to": "bob"})
 
 
 SLOW = "^(a+)+$"
-"""Takes practically forever on thirty letters and one more."""
+"""Regular expression that takes practically forever on thirty times "a" and another letter."""
 
 
 @pytest.mark.parametrize(
@@ -96,14 +99,14 @@ SLOW = "^(a+)+$"
         {"patternProperties": {SLOW: {}}, "unevaluatedProperties": False},
     ],
 )
-async def test_untrusted_pattern_is_never_run(schema: JsonObject) -> None:
-    """Its match may never end (CWE-1333)."""
+async def test_check_never_runs_a_pattern_of_an_untrusted_schema(schema: JsonObject) -> None:
+    """A match of the pattern may never end (CWE-1333)."""
     word = "a" * 40 + "!"
 
     await check_arguments(entity_with_schema({"type": "object", **schema}), {"x": word, word: 1})
 
 
-async def test_trusted_pattern_is_checked() -> None:
+async def test_check_runs_patterns_of_a_trusted_schema() -> None:
     """Other keywords are checked for trusted and untrusted schemas."""
     schema: JsonObject = {
         "type": "object",
@@ -119,7 +122,7 @@ async def test_trusted_pattern_is_checked() -> None:
     await check_arguments(entity_with_schema(schema), {"x": "a"})
 
 
-async def test_endless_schema_accepts_everything() -> None:
+async def test_check_accepts_everything_if_the_schema_is_endless() -> None:
     nest: JsonObject = {"type": "string"}
     for _ in range(300):
         nest = {"anyOf": [nest]}
@@ -131,7 +134,7 @@ async def test_endless_schema_accepts_everything() -> None:
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 LONG = [[*range(500)]] * 50
-"""A value that is slow to compare."""
+"""A JSON value that is slow to compare with another."""
 
 
 def doubling_definitions() -> JsonObject:
@@ -148,6 +151,7 @@ ENDLESS: JsonObject = {"$ref": "#/$defs/d0"}
 
 
 def nested_schema(levels: int) -> JsonObject:
+    """Return a schema with the given number of nested levels."""
     value: JsonObject = {}
     for _ in range(levels):
         value = {"x": value}
@@ -197,10 +201,12 @@ def nested_schema(levels: int) -> JsonObject:
         ({"anyOf": [{"type": "string"}] * 20_000}, ["x" * 100] * 10_000),
     ],
 )
-async def test_check_beyond_the_budget_is_abandoned(
+async def test_argument_check_beyond_its_budget_is_abandoned(
     schema: JsonObject, value: object, *, trusted: bool
 ) -> None:
-    """A schema of a few hundred bytes can require years. The upstream checks the arguments then."""
+    """A schema of a few hundred bytes can require years. The server checks the arguments
+    instead.
+    """
     definition = ToolDefinition(
         name="send",
         input_schema={
@@ -213,8 +219,8 @@ async def test_check_beyond_the_budget_is_abandoned(
     await check_arguments(entity(definition, trusted=trusted), {"x": value})
 
 
-async def test_budget_suffices_for_large_real_schemas() -> None:
-    """Ten thousand parameters, or a thousand rows."""
+async def test_check_budget_suffices_for_large_arguments() -> None:
+    """The arguments have ten thousand parameters, or a thousand rows."""
     columns: JsonObject = {"properties": {name: {"type": "integer"} for name in "abcde"}}
     wide: JsonObject = {
         "properties": {str(number): {"type": "integer"} for number in range(10_000)}
@@ -233,7 +239,7 @@ async def test_budget_suffices_for_large_real_schemas() -> None:
         )
 
 
-async def test_nested_schema_of_another_dialect_runs_no_pattern() -> None:
+async def test_check_runs_no_pattern_in_a_nested_schema_of_another_dialect() -> None:
     """The library would check the nested part with its own class, without a budget."""
     part: JsonObject = {"$schema": DRAFT_7, "properties": {"y": {"pattern": SLOW}}}
 
@@ -241,7 +247,7 @@ async def test_nested_schema_of_another_dialect_runs_no_pattern() -> None:
     await check_arguments(entity_with_schema(schema), {"x": {"y": "a" * 40 + "!"}})
 
 
-async def test_old_dialect_ignores_keywords_next_to_a_reference() -> None:
+async def test_check_ignores_schema_keywords_next_to_a_reference_in_old_dialects() -> None:
     """Draft 7 requires this; later drafts check both."""
     schema: JsonObject = {
         "type": "object",
@@ -265,14 +271,14 @@ async def test_old_dialect_ignores_keywords_next_to_a_reference() -> None:
         {"minProperties": "3"},
     ],
 )
-async def test_keyword_with_a_wrong_value_type_is_ignored(keywords: JsonObject) -> None:
+async def test_check_ignores_schema_keywords_with_a_wrong_value_type(keywords: JsonObject) -> None:
     """Some servers write null for unused keywords."""
     await check_arguments(
         entity_with_schema({"type": "object", "properties": {"x": keywords}}), {"x": {"y": 1}}
     )
 
 
-async def test_check_does_not_block_the_event_loop() -> None:
+async def test_argument_check_does_not_block_the_event_loop() -> None:
     readers: set[int] = set()
 
     class Watched(Mapping[str, object]):

@@ -103,7 +103,7 @@ async def test_list_returns_each_entity_once_over_its_pages(
 
 
 async def test_entries_persist_until_removed(open_gateway: OpenGateway, options: Options) -> None:
-    """A gateway in another process sees them at its next index build."""
+    """A gateway in another process sees the entries at its next index build."""
     writer, reader = open_gateway(options=options), open_gateway(options=options)
     before = await reader.catalog.list()
     await writer.catalog.put(PLANNER)
@@ -197,7 +197,9 @@ async def test_entries_stay_available_while_the_store_fails() -> None:
 
 
 async def test_searchable_metadata_depends_on_the_kind(open_gateway: OpenGateway) -> None:
-    """All metadata of an agent; the configured fields of a custom kind; otherwise none."""
+    """All metadata of an agent is searched, only the configured fields of a custom kind, and no
+    metadata of other kinds.
+    """
     kinds = {"dataset": CustomKind(searchable=("owner.team",))}
     gateway = open_gateway(options=Options(catalog=CatalogOptions(kinds=kinds)))
     metadata = {"owner": {"team": "botany", "mail": "zeppelin"}, "open": True}
@@ -219,7 +221,9 @@ async def test_searchable_metadata_depends_on_the_kind(open_gateway: OpenGateway
         await gateway.catalog.remove(key)
 
 
-async def test_agent_is_found_by_its_skills(open_gateway: OpenGateway, options: Options) -> None:
+async def test_search_finds_an_agent_by_its_skills(
+    open_gateway: OpenGateway, options: Options
+) -> None:
     skills = [{"name": "pruning", "description": "Cuts roses."}, {"name": 3}, "odd"]
     gateway = open_gateway(options=options)
     await gateway.catalog.put(Entry(kind="agent", name="a", metadata={"skills": skills}))
@@ -232,7 +236,9 @@ async def test_agent_is_found_by_its_skills(open_gateway: OpenGateway, options: 
 async def test_put_refuses_more_entries_than_the_options_allow(
     open_gateway: OpenGateway, options: Options
 ) -> None:
-    """The limits are for all kinds and for one custom kind. Replacing an entry needs no room."""
+    """There is a limit for all kinds together, and one for each custom kind. Replacing an entry is
+    always possible.
+    """
     kinds = {"dataset": CustomKind(max_entries=1)}
     few = replace(options, catalog=CatalogOptions(kinds=kinds, max_entries=2))
     gateway = open_gateway(options=few)
@@ -251,7 +257,7 @@ async def test_put_refuses_more_entries_than_the_options_allow(
 async def test_server_is_an_entity_and_the_parent_of_its_tools(
     open_gateway: OpenGateway, options: Options, wanted: bool
 ) -> None:
-    """The host can turn servers as entities off."""
+    """An option can turn this off; only the tools are then entities."""
     gateway = open_gateway(options=replace(options, catalog=CatalogOptions(servers=wanted)))
     gateway.add_server("garden", server=Shelf([tool("prune_roses", "Cuts.")]).server)
     servers = Filters(kinds=frozenset({"server"}))
@@ -317,7 +323,7 @@ def test_invalid_field_error_names_the_field_and_the_remedy(
 async def test_closed_gateway_refuses_changes_of_entries(
     open_gateway: OpenGateway, options: Options
 ) -> None:
-    """The store was closed, and no search could find new entries."""
+    """The store is closed too, and no search could find new entries."""
     gateway = open_gateway(options=options)
     catalog = gateway.catalog
     await catalog.put(PLANNER)
@@ -332,13 +338,13 @@ async def test_closed_gateway_refuses_changes_of_entries(
 
 
 async def test_put_refuses_other_objects_than_entries(open_gateway: OpenGateway) -> None:
-    """Entries of a list are separate arguments."""
+    """For example, a list of entries must be passed as separate arguments."""
     with pytest.raises(InvalidRequestError, match=r"as put\(\*entries\), got list$"):
         await open_gateway().catalog.put([IRIS])  # type: ignore[arg-type]  # (the point)
 
 
 class FailingShelf:
-    """Entries in memory that can be made to fail."""
+    """Store of entries in memory, whose methods can be made to fail."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self._rows = {entry.id: encode_entry(entry) for entry in entries}

@@ -56,8 +56,8 @@ entries = st.builds(
 """Strategy for arbitrary entries, also used by tests of manifests."""
 
 
-def test_default_values_are_omitted() -> None:
-    """People read exported bundles."""
+def test_entry_json_omits_default_values() -> None:
+    """The JSON of entries is exported in bundles, which people read."""
     assert {"kind": "skill", "name": "a"} == entry_to_json(Entry(kind="skill", name="a"))
 
 
@@ -77,7 +77,7 @@ def test_default_values_are_omitted() -> None:
         ({"kind": 3}, "kind: expected str"),
     ],
 )
-def test_invalid_json_error_names_entry_and_field(
+def test_invalid_entry_json_error_names_entry_and_field(
     raw: JsonObject | list[object], message: str
 ) -> None:
     whole = (
@@ -108,10 +108,10 @@ lists_of_any = st.lists(anything | st.integers(), max_size=2) | anything
     st.dictionaries(st.sampled_from(["tags", "aliases", "examples"]), lists_of_any, max_size=2),
     st.dictionaries(st.sampled_from(["read_only", "enabled"]), odd, max_size=1),
 )
-def test_every_valid_entry_survives_a_round_trip(
+def test_every_valid_entry_survives_a_json_round_trip(
     fields: dict[str, Any], lists: dict[str, Any], flags: dict[str, Any]
 ) -> None:
-    """An entry is refused on creation, or read back as it was put."""
+    """An entry with arbitrary fields is refused on creation, or read from its JSON as it was."""
     try:
         entry = clean_entry(Entry(hints=Hints(**lists, **flags), **fields))
     except ConfigError:

@@ -45,12 +45,12 @@ def expose_tools(
 
 @given(catalogs)
 def test_every_tool_has_a_unique_callable_name(tools: list[tuple[str, str]]) -> None:
-    """Names satisfy OpenAI's rule for functions, and are unique even without case."""
+    """Exposed names satisfy OpenAI's rule for functions, and are unique even without case."""
     check_names(tools)
 
 
 def check_names(tools: list[tuple[str, str]]) -> None:
-    """Check that each tool has one unique name with allowed characters and length."""
+    """Check that each tool has one unique exposed name, with allowed characters and length."""
     names = expose_tools(tools, reserved=frozenset({"search_tools", "call_tool"}))
 
     assert {entity_id("tool", *server_and_name) for server_and_name in tools} == names.keys()
@@ -59,7 +59,7 @@ def check_names(tools: list[tuple[str, str]]) -> None:
     assert {"search_tools", "call_tool"}.isdisjoint(name.casefold() for name in names.values())
 
 
-def test_names_are_unique_in_ten_thousand_random_catalogs() -> None:
+def test_exposed_names_are_unique_in_ten_thousand_random_catalogs() -> None:
     """Half of the tools have names that collide, the others have arbitrary characters."""
     for seed in range(10_000):
         dice = random.Random(seed)
@@ -74,8 +74,8 @@ def test_names_are_unique_in_ten_thousand_random_catalogs() -> None:
         check_names(sorted(tools))
 
 
-def test_names_are_equal_in_all_720_orders_of_six_servers() -> None:
-    """Each server offers all colliding names."""
+def test_exposed_names_are_equal_in_all_720_orders_of_six_servers() -> None:
+    """The six servers have tools with the same names."""
     name_sets = {
         tuple(sorted(expose_tools(product(order, CLASHING)).items()))
         for order in permutations(SERVERS)
@@ -85,7 +85,7 @@ def test_names_are_equal_in_all_720_orders_of_six_servers() -> None:
 
 
 @given(catalogs.flatmap(lambda tools: st.tuples(st.just(tools), st.permutations(tools))))
-def test_names_do_not_depend_on_the_order_of_registration(
+def test_exposed_names_do_not_depend_on_the_order_of_registration(
     both: tuple[list[tuple[str, str]], list[tuple[str, str]]],
 ) -> None:
     given_order, shuffled = both
@@ -103,13 +103,13 @@ def test_names_do_not_depend_on_the_order_of_registration(
         ([("git", "search_tools")], ["git_search_tools"]),
     ],
 )
-def test_exposed_name_is_the_own_name_or_prefixed_by_the_server(
+def test_exposed_name_is_the_tools_own_name_or_has_the_server_as_prefix(
     tools: list[tuple[str, str]], expected: list[str]
 ) -> None:
     assert expected == list(expose_tools(tools, reserved=frozenset({"search_tools"})).values())
 
 
-def test_name_that_collides_with_its_server_prefix_gets_a_hash() -> None:
+def test_exposed_name_gets_a_hash_if_the_name_with_server_prefix_is_taken() -> None:
     """`x_b` + `run` and `x` + `b_run` need the same name; the smaller id gets it."""
     names = expose_tools([("x_b", "run"), ("x", "b_run"), ("c", "run"), ("d", "b_run")])
 
@@ -117,7 +117,7 @@ def test_name_that_collides_with_its_server_prefix_gets_a_hash() -> None:
     assert re.fullmatch(r"x_b_run_[0-9a-f]{8}", names["x_b/run"])
 
 
-def test_tool_named_like_the_hash_of_another_takes_no_name_away() -> None:
+def test_tool_named_like_the_hashed_name_of_another_does_not_replace_it() -> None:
     tools = [("x_b", "run"), ("x", "b_run"), ("c", "run"), ("d", "b_run")]
     taken = expose_tools(tools)["x_b/run"]
 
@@ -128,7 +128,7 @@ def test_tool_named_like_the_hash_of_another_takes_no_name_away() -> None:
 
 
 @given(catalogs, st.data())
-def test_holder_keeps_its_name_when_tools_are_added(
+def test_tool_keeps_its_exposed_name_when_tools_are_added(
     tools: list[tuple[str, str]], data: st.DataObject
 ) -> None:
     old = data.draw(st.lists(st.sampled_from(tools), unique=True)) if tools else []
@@ -141,9 +141,9 @@ def test_holder_keeps_its_name_when_tools_are_added(
     assert before == {key: after[key] for key in before}
 
 
-def test_similar_names_are_found_across_servers() -> None:
-    """Plurals, case, other separators and lookalike letters; tools of one server are not
-    compared.
+def test_similar_names_finds_look_alike_tools_of_different_servers() -> None:
+    """Names are similar if they differ only in a plural, case, other separators or lookalike
+    letters. Tools of one server are not compared.
     """
     names = (
         "a/get_user_role", "b/get_user_roles", "c/getUserRole", "d/get-user-role",
@@ -156,14 +156,14 @@ def test_similar_names_are_found_across_servers() -> None:
     assert (names[:5], ("g/list", "h/l1st")) == groups
 
 
-def test_names_with_lone_surrogates_get_exposed_names() -> None:
-    """Lone surrogates are distinct names, and the choice of names ends."""
+def test_tools_with_lone_surrogates_in_their_names_get_exposed_names() -> None:
+    """Names with different lone surrogates get different exposed names."""
     names = expose_tools([("a", "\ud800"), ("a", "\ud801"), ("a", "?")])
 
     assert 3 == len(set(names.values()))
 
 
-def test_digest_changes_with_every_searched_or_called_field() -> None:
+def test_definition_digest_changes_with_every_field_that_a_search_or_call_reads() -> None:
     """Caches use the digest as key and must not return old data."""
     first = tool("a", "Does a.")
     others = [
@@ -181,7 +181,7 @@ def test_digest_changes_with_every_searched_or_called_field() -> None:
     assert definition_digest("srv", first) != definition_digest("other", first)
 
 
-def test_digest_excludes_the_search_text() -> None:
+def test_definition_digest_excludes_the_search_text() -> None:
     """Approvals apply to the text that a model sees."""
     first = tool("a", "Does a.")
     searched = replace(first, hints=Hints(search_text="Does what is wanted."))
@@ -189,7 +189,7 @@ def test_digest_excludes_the_search_text() -> None:
     assert definition_digest("srv", first) == definition_digest("srv", searched)
 
 
-def test_digest_ignores_the_order_of_keys() -> None:
+def test_definition_digest_ignores_the_order_of_json_keys() -> None:
     definition = ToolDefinition(name="a", input_schema={"type": "object", "title": "t"})
     two = ToolDefinition(name="a", input_schema={"title": "t", "type": "object"})
 
@@ -201,8 +201,10 @@ kinds: st.SearchStrategy[Kind] = st.sampled_from(["resource", "prompt"])
 
 
 @given(kinds, all_servers, st.text())
-def test_gateway_uri_round_trips(kind: Kind, server: str, name: str) -> None:
-    """Without a table of names, for any text."""
+def test_gateway_uri_is_split_into_server_and_original_uri_again(
+    kind: Kind, server: str, name: str
+) -> None:
+    """No table of names is needed, and any text is allowed."""
     assert (server, name) == from_gateway_uri(kind, to_gateway_uri(kind, server, name))
 
 
@@ -243,6 +245,6 @@ def test_uri_matches_a_template_by_its_fixed_parts(template: str, uri: str, expe
     assert expected == matches_template(template, uri)
 
 
-def test_malicious_template_is_matched_quickly() -> None:
+def test_uri_is_matched_quickly_with_a_malicious_template() -> None:
     """A regular expression from a server is never compiled (CVE-2026-0621)."""
     assert not matches_template("{a}" * 5_000 + "b", "a" * 100_000)

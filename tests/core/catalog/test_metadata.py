@@ -29,7 +29,7 @@ def test_flatten_returns_a_line_with_keys_for_each_value(metadata: JsonObject, w
     assert words == flatten(metadata)
 
 
-def test_flatten_restricts_to_the_given_paths() -> None:
+def test_flatten_returns_only_metadata_at_the_given_paths() -> None:
     assert "a b yes" == flatten({"a": {"b": "yes", "c": "no"}, "d": "no"}, ["a.b"])
     assert "" == flatten({"a": "no"}, [])
 
@@ -43,7 +43,7 @@ def test_flatten_limits_the_length_of_its_text(metadata: JsonObject) -> None:
 
 
 def test_flatten_limits_the_number_of_values() -> None:
-    """A list may be endless."""
+    """Otherwise the time for a list without end would be unlimited."""
     assert MAX_VALUES == len(flatten({"n": [1] * 10_000}).splitlines())
 
 
@@ -72,10 +72,10 @@ CARD: JsonObject = {
         (["nowhere", "provider.nowhere", "version.below", "skills.tags.below"], {}),
     ],
 )
-def test_project_keeps_the_structure_of_selected_parts(
+def test_project_keeps_the_structure_of_selected_metadata(
     fields: list[str] | None, seen: JsonObject
 ) -> None:
-    """Missing parts are omitted."""
+    """Parts that are missing in the metadata are omitted."""
     assert seen == project(CARD, fields)
 
 
@@ -84,6 +84,6 @@ def test_project_keeps_the_structure_of_selected_parts(
     [[""], ["a."], [".a"], ["$a"], ["a b"], ["x" * 65], ["a.b.c.d.e.f"], ["f"] * 21],
     ids=["empty", "end", "start", "sign", "space", "long", "deep", "many"],
 )
-def test_invalid_path_is_refused(fields: list[str]) -> None:
+def test_invalid_metadata_path_is_refused(fields: list[str]) -> None:
     with pytest.raises(InvalidRequestError, match="metadata"):
         project(CARD, fields)

@@ -65,8 +65,11 @@ def test_select_filters_by_words_and_facets(selection: Selection, names: str) ->
     assert [*names] == sorted(entity.name for entity in entities)
 
 
-def test_facet_counts_ignore_their_own_condition() -> None:
-    """Counts show the effect of choosing another value. Tags narrow further."""
+def test_facet_counts_ignore_the_condition_on_their_own_facet() -> None:
+    """So the counts of a facet show how many entities another value of this facet would select.
+    Tags are
+    different: each further tag narrows the selection.
+    """
     selection = Selection(servers=frozenset({"srv"}), tags=frozenset({"post"}))
     _, facets = select(CATALOG, selection)
     _, others = select(CATALOG, Selection(kinds=frozenset({"tool", "prompt"})))
@@ -106,8 +109,10 @@ async def tags_of(gateway: Gateway) -> Mapping[str, tuple[str, ...]]:
     return {entity.id: entity.hints.tags for entity in page.entities if entity.hints.tags}
 
 
-async def test_change_applies_to_entries_and_listed_entities(gateway: Gateway) -> None:
-    """The report has the reasons for failures. Invisible entities are treated as unknown."""
+async def test_access_change_applies_to_entries_and_listed_entities(gateway: Gateway) -> None:
+    """The report has the reason for each failure. An entity that the caller may not see counts as
+    unknown.
+    """
     await gateway.catalog.put(AGENT)
     ids = ["box/send", "box/wipe*", AGENT.id, "box/wipes", "nobody"]
 
@@ -133,7 +138,7 @@ async def test_change_applies_to_entries_and_listed_entities(gateway: Gateway) -
 
 
 async def test_pages_of_a_selection_have_the_same_facets(gateway: Gateway) -> None:
-    """Pages are ordered by id. Without a selection there are no facets."""
+    """Without a selection, pages have no facets."""
     catalog, selection = gateway.catalog, Selection(text="wipes")
     first = await catalog.list(None, selection, limit=1)
     second = await catalog.list(None, selection, after=first.next, limit=None)
@@ -146,8 +151,8 @@ async def test_pages_of_a_selection_have_the_same_facets(gateway: Gateway) -> No
     assert {} == (await catalog.list()).facets
 
 
-async def test_change_can_be_undone(gateway: Gateway, open_gateway: OpenGateway) -> None:
-    """Other changes are kept, also by the next gateway."""
+async def test_access_change_can_be_undone(gateway: Gateway, open_gateway: OpenGateway) -> None:
+    """Later changes are kept, also by the next gateway."""
     await gateway.catalog.change(["box/wipe*"], {"status": "beta"}, add_tags=("a", "b"))
     report = await gateway.catalog.change(["box/wipe*"], {"enabled": True}, remove_tags=("A",))
     await gateway.catalog.change([], {"enabled": False}, add_tags=("c",))
@@ -159,7 +164,7 @@ async def test_change_can_be_undone(gateway: Gateway, open_gateway: OpenGateway)
 
 
 @pytest.mark.parametrize("use", [{"status": "lost"}, {"tags": "x"}, {"name": "x"}])
-async def test_invalid_change_is_refused_as_a_whole(
+async def test_invalid_access_change_is_refused_as_a_whole(
     gateway: Gateway, use: Mapping[str, object]
 ) -> None:
     with pytest.raises(InvalidRequestError):
@@ -168,10 +173,12 @@ async def test_invalid_change_is_refused_as_a_whole(
     assert {"box/send": ("Mail",)} == await tags_of(gateway)
 
 
-async def test_rules_of_escaped_names_and_patterns_apply_in_their_order(
+async def test_access_rules_for_names_and_for_patterns_apply_in_their_order(
     open_gateway: OpenGateway, options: Options
 ) -> None:
-    """A name may contain characters that have a meaning in patterns."""
+    """A name may contain characters that have a meaning in patterns. The catalog escapes such a
+    name.
+    """
     names = ("a*", "ab", "a[*]", "[a]")
     rules = {
         "box/*": Access(tags=("all",), status="draft"),

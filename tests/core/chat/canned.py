@@ -1,4 +1,6 @@
-"""An HTTP server that sends the same parts to every request, at the speed that a test needs."""
+"""An HTTP server that sends the same bytes to every request, in parts, at the speed that a test
+needs.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ EVENTS = "text/event-stream"
 
 
 class Canned:
-    """Sends *parts* to every request. From `hold_at` on they wait for the gate. The first requests
-    get one element of *before* each.
+    """Sends *parts* to every request. The parts from index `hold_at` on wait until the test opens
+    the gate. The first requests get one element of *before* each instead.
     """
 
     def __init__(
@@ -74,7 +76,7 @@ def event(
     index: int = 0,
     **fields: Any,
 ) -> bytes:
-    """Return one event of a stream."""
+    """Return the bytes of one chunk of a stream, with *delta* in the choice *index*."""
     choices = (
         [{"index": index, "delta": delta, "finish_reason": finish}] if delta is not None else []
     )
@@ -90,7 +92,7 @@ def event(
 
 
 def fragment(position: int, **parts: Any) -> dict[str, Any]:
-    """Return a delta with a fragment of one call."""
+    """Return a delta with one fragment of the tool call at *position*."""
     head = {name: parts.pop(name) for name in ("id", "type") if name in parts}
     return {"tool_calls": [{"index": position, **head, "function": parts}]}
 

@@ -1,4 +1,4 @@
-"""Fixtures: the shared server, the ways to ask it, and a gateway with functions."""
+"""Fixtures: the shared scripted server, clients for it, and a gateway with functions."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tests.core.chat.stage import Speaker, Stage
 
 @pytest.fixture(scope="session")
 def stage() -> Iterator[Stage]:
+    """Yield the scripted model server that all tests share."""
     shared_stage = Stage()
     with shared_stage.server:
         yield shared_stage
@@ -22,12 +23,14 @@ def stage() -> Iterator[Stage]:
 
 @pytest.fixture(scope="session")
 def openai(stage: Stage) -> Iterator[OpenAI]:
+    """Yield a bare blocking client of the scripted server."""
     with OpenAI(base_url=stage.server.base_url, api_key="test", max_retries=0) as client:
         yield client
 
 
 @pytest.fixture
 async def speaker(openai: OpenAI) -> AsyncIterator[Speaker]:
+    """Yield an object that sends requests in any of the four ways."""
     async with Speaker(openai) as open_speaker:
         yield open_speaker
 
@@ -48,7 +51,7 @@ async def greet(name: str) -> str:
 
 
 def summing(open_gateway: OpenGateway, **options: Any) -> Gateway:
-    """Return a gateway with two of the functions, and with the given options."""
+    """Return a gateway with two of the functions above, and with the given options."""
     gateway = open_gateway(options=Options(**options))
     gateway.add_tool(add)
     gateway.add_tool(divide)

@@ -46,8 +46,8 @@ def addresses(requests: list[ModelRequest]) -> list[tuple[str, str, str]]:
 def test_every_turn_uses_the_url_of_the_azure_deployment(
     stage: Stage, functions: Gateway, deployment: str | None
 ) -> None:
-    """The client or the model of the request names the deployment. Streams and copies use it
-    too.
+    """The deployment is named by the client or by the model of the request. Streams and copies of
+    the client use the same URL.
     """
     role = working(stage)
     with AzureOpenAI(**azure_options(stage, azure_deployment=deployment)) as azure:
@@ -77,7 +77,7 @@ def test_responses_use_the_azure_url_without_a_deployment(stage: Stage, function
 def test_wrapper_is_an_instance_of_the_class_of_its_client(
     stage: Stage, functions: Gateway
 ) -> None:
-    """Libraries check the class, and handle Azure differently."""
+    """Libraries check the class of a client, and handle Azure differently."""
     with AzureOpenAI(**azure_options(stage)) as azure, OpenAI(api_key="none") as plain:
         client = AutoDiscoveryClient(azure, functions)
         other = AutoDiscoveryClient(plain, functions)

@@ -47,7 +47,7 @@ async def test_invalid_call_is_explained_and_corrected_in_the_next_turn(
 async def test_failing_tool_gives_an_answer_instead_of_an_exception(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """A function raises, a server reports an error, or a server is missing."""
+    """In three cases: a function raises, a server reports an error, or a server is missing."""
     functions.add_server("shelf", server=Shelf([tool("fail", "Always fails.")]).server)
     functions.add_server("gone", command="/nowhere/at-all")
     role = stage.cast(
@@ -68,8 +68,8 @@ async def test_failing_tool_gives_an_answer_instead_of_an_exception(
 async def test_five_calls_of_one_turn_run_concurrently_and_are_answered_in_order(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way
 ) -> None:
-    """Each call waits until all have begun, so sequential calls would never end. The first is the
-    slowest, one fails, and each has exactly one answer at its position.
+    """Each call waits until all have begun, so sequential calls would never end. The first call is
+    the slowest, and one call fails. Each has exactly one answer at its position.
     """
     barrier = threading.Barrier(4)
     last = threading.Event()
@@ -112,7 +112,9 @@ async def test_five_calls_of_one_turn_run_concurrently_and_are_answered_in_order
 async def test_concurrent_calls_are_limited(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway
 ) -> None:
-    """Upstreams have limits. The test counts calls instead of measuring time."""
+    """Servers allow only a limited number of calls at once. The test counts running calls instead
+    of measuring time.
+    """
     pair = asyncio.Barrier(2)
     running: list[int] = []
     most: list[int] = []
@@ -142,7 +144,7 @@ async def test_concurrent_calls_are_limited(
 async def test_service_error_is_raised_as_the_sdks_error(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way, turn: int
 ) -> None:
-    """Callers catch the usual exceptions, on the first and on later requests."""
+    """Callers catch the usual exceptions of the SDK, on the first request and on later ones."""
     role = stage.cast(*[find("add")] * turn)
 
     with pytest.raises(sdk.BadRequestError, match="the script is over"):
@@ -160,7 +162,7 @@ async def test_service_error_is_raised_as_the_sdks_error(
 async def test_invalid_messages_are_refused_before_sending(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """The SDK itself refuses missing messages."""
+    """If messages are missing, the SDK itself refuses the call."""
     role = stage.cast(Turn("Hi."))
 
     with pytest.raises(ValueError, match="'messages' must be a list of objects"):

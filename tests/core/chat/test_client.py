@@ -18,7 +18,7 @@ from tests.core.chat.stage import ASK, Speaker, Stage, find
 def test_other_methods_reach_the_bare_client(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
-    """The wrapper replaces the client in the whole program."""
+    """A wrapper replaces the client in the whole program, so all its other methods must work."""
     client = AutoDiscoveryClient(openai, functions)
 
     assert stage.server.model in [model.id for model in client.models.list()]
@@ -31,7 +31,7 @@ def test_other_methods_reach_the_bare_client(
 
 
 def test_wrapper_is_an_openai_client(openai: OpenAI, functions: Gateway) -> None:
-    """Attributes set on the wrapper are set on the bare client."""
+    """Attributes that are set on the wrapper are set on the wrapped client."""
     client = AutoDiscoveryClient(openai.with_options(), functions)
 
     client.max_retries = 7
@@ -45,7 +45,7 @@ def test_wrapper_is_an_openai_client(openai: OpenAI, functions: Gateway) -> None
 async def test_unsupported_methods_are_refused_with_a_remedy(
     stage: Stage, openai: OpenAI, speaker: Speaker, functions: Gateway
 ) -> None:
-    """Silently losing discovery would be worse than an error."""
+    """Losing the tools without an error would be worse."""
     client = AutoDiscoveryClient(openai, functions)
     twin = AsyncAutoDiscoveryClient(speaker.asynchronous, functions)
     role = stage.cast(Turn("Hi."))
@@ -86,7 +86,9 @@ def test_client_with_other_options_keeps_discovery(
 async def test_closing_the_wrapper_closes_the_client_but_not_the_gateway(
     stage: Stage, functions: Gateway
 ) -> None:
-    """Like `with OpenAI() as client`. The gateway may be shared."""
+    """As with `OpenAI()`, the end of a `with` block closes. The gateway may be shared by other
+    clients.
+    """
     url = stage.server.base_url
     with AutoDiscoveryClient(OpenAI(base_url=url, api_key="test"), functions) as blocking:
         assert not blocking.is_closed()
@@ -103,7 +105,7 @@ async def test_closing_the_wrapper_closes_the_client_but_not_the_gateway(
 def test_wrapper_requires_a_client_and_a_gateway(
     openai: OpenAI, speaker: Speaker, functions: Gateway
 ) -> None:
-    """The error comes from the constructor, and not from the first request."""
+    """The error is raised by the constructor, and not by the first request."""
     plain: Any = AutoDiscoveryClient
     twin: Any = AsyncAutoDiscoveryClient
     blocking = SyncGateway(functions)

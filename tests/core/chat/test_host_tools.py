@@ -32,7 +32,7 @@ MINE = [function("mine", zone={"type": "string"})]
 async def test_call_of_a_host_tool_is_returned_to_the_caller(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """The reply is that of the bare client, and the conversation can continue."""
+    """The reply is the same as from the bare client, and the conversation can continue."""
     role = stage.cast(Turn("One moment.", (Call("mine", {"zone": "CET"}, id="c1"),)), Turn("Noon."))
 
     answer = await speaker.ask(way, functions, role, tools=MINE)
@@ -51,7 +51,7 @@ async def test_turn_with_host_and_gateway_calls_returns_only_host_calls(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
     """The caller cannot answer gateway calls, but the service requires an answer to every call. So
-    gateway calls are removed, and the model repeats them.
+    the gateway calls are removed from the reply, and the model repeats them.
     """
     cet, utc = (Call("mine", {"zone": zone}, id=zone) for zone in ("CET", "UTC"))
     both = Turn("Both.", (look("add"), cet, Call("add", {"a": 1, "b": 2}), utc))
@@ -98,7 +98,7 @@ async def test_host_tool_keeps_the_name_of_a_meta_tool(
 async def test_host_tool_keeps_the_name_of_a_found_tool(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """The found tool must be called by the call tool, and the result says so."""
+    """The search result says that the found tool must be called through the call tool."""
     role = stage.cast(
         find("add two numbers"),
         Turn(calls=(Call("call_tool", {"name": "add", "arguments": {"a": 1, "b": 2}}),)),
@@ -118,7 +118,7 @@ async def test_host_tool_keeps_the_name_of_a_found_tool(
 async def test_objects_of_the_caller_are_not_changed(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """Hosts store and reuse lists and their elements."""
+    """Hosts store and reuse the lists that they pass, and their elements."""
     role = stage.cast(find("add"), SUM, Turn("3"))
     messages: list[ChatCompletionMessageParam] = [
         {"role": "system", "content": "Be brief."},
@@ -137,7 +137,9 @@ async def test_objects_of_the_caller_are_not_changed(
 async def test_tools_and_messages_may_be_iterators(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """The bare client accepts any iterable, and the second turn needs the elements again."""
+    """The bare client accepts any iterable, and the second turn of a call needs the elements
+    again.
+    """
     role = stage.cast(find("add two numbers"), Turn("Done."))
 
     await speaker.ask(way, functions, role, messages=iter(ASK), tools=(result for result in MINE))

@@ -38,11 +38,11 @@ WRONG = Turn(calls=(Call("divide", {"a": 1, "b": 0}),))
         ("max_consecutive_errors", 2, WRONG, 2),
     ],
 )
-def test_limit_ends_the_call_with_an_error_that_names_it(
+def test_limit_ends_the_client_call_with_an_error_that_names_the_limit(
     stage: Stage, openai: OpenAI, open_gateway: OpenGateway, name: str, limit: Any, turn: Turn,
     turns: int,
 ) -> None:  # fmt: skip
-    """Limits of turns, tokens, time and consecutive errors."""
+    """There are limits of turns, tokens, time and consecutive errors."""
     options: dict[str, Any] = {name: limit}
     gateway = summing(open_gateway, chat=ChatOptions(**options))
     gateway.bridge.call(gateway.snapshot)
@@ -59,7 +59,7 @@ def test_limit_ends_the_call_with_an_error_that_names_it(
 async def test_conversation_can_continue_after_a_limit(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way
 ) -> None:
-    """Found tools and accounting are in the error."""
+    """The error contains the messages with the found tools, and the accounting."""
     gateway = summing(open_gateway, chat=ChatOptions(max_turns=2))
     role = stage.cast(find("add two numbers"), SUM, Turn("It is 3."))
     with pytest.raises(LoopError) as caught:
@@ -77,10 +77,10 @@ async def test_conversation_can_continue_after_a_limit(
     assert "add" in role.tool_names[2]
 
 
-def test_occasional_errors_do_not_end_the_call(
+def test_occasional_tool_errors_do_not_end_the_client_call(
     stage: Stage, openai: OpenAI, open_gateway: OpenGateway
 ) -> None:
-    """Only consecutive turns without a successful call count."""
+    """Only consecutive turns without a successful call count as errors."""
     both = Turn(calls=(*WRONG.calls, *SUM.calls))
     role = stage.cast(WRONG, both, WRONG, both, Turn("Done."))
     gateway = summing(open_gateway, chat=ChatOptions(max_consecutive_errors=2))
@@ -95,7 +95,7 @@ def test_occasional_errors_do_not_end_the_call(
 
 
 class RecordingApprover:
-    """A host that records approvals and answers yes or no."""
+    """An approver that records the approvals it is asked for, and answers yes or no."""
 
     def __init__(self, says: bool) -> None:
         self.says = says
@@ -106,7 +106,7 @@ class RecordingApprover:
         return self.says
 
     async def later(self, approval: Approval) -> bool:
-        """Answer like `__call__`, as an async function."""
+        """Answer the same as `__call__`, as an async function."""
         await asyncio.sleep(0)
         return self(approval)
 
@@ -144,8 +144,8 @@ async def test_host_is_asked_before_destructive_calls(
     later: bool,
     says: bool,
 ) -> None:
-    """A plain function runs in its own thread, so that it may wait for a person; an async one runs
-    on the event loop.
+    """An approver that is a plain function runs in its own thread, so that it may wait for a
+    person. An async one runs on the event loop.
     """
     ran: list[str] = []
     host = RecordingApprover(says)
@@ -176,7 +176,9 @@ async def test_host_is_asked_before_destructive_calls(
 async def test_destructive_call_without_approver_is_refused_with_a_remedy(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, confirm: str, ran: list[str]
 ) -> None:
-    """The default concerns only tools marked as destructive, because most servers give no hints."""
+    """With the default of `confirm`, only tools marked as destructive are refused, because most
+    servers give no hints.
+    """
     done: list[str] = []
     gateway = destructive_gateway(open_gateway, done, confirm)
     gateway.add_source(ListSource("shelf", [tool("stay_silent", "Do something.")]))
@@ -215,7 +217,7 @@ async def raise_cancelled(_approval: Approval) -> Any:
         (answer_in_words, "the answer was of type str, not True"),
         (answer_in_words_from_a_thread, "the answer was of type str, not True"),
         (raise_error, "asking failed: RuntimeError"),
-        # A StopIteration in a thread.
+        # An error that a thread must not raise unchanged (StopIteration).
         (lambda _: next(iter(())), "asking failed: RuntimeError"),
         (raise_cancelled, "asking failed: CancelledError"),
     ],
@@ -223,8 +225,8 @@ async def raise_cancelled(_approval: Approval) -> Any:
 async def test_only_true_approves_a_call(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, approve: Any, why: str
 ) -> None:
-    """A mistake in the host must not approve a destructive call. Other calls of the turn still
-    run.
+    """A mistake in the host's function must not approve a destructive call. Other calls of the turn
+    still run.
     """
     ran: list[str] = []
     gateway = destructive_gateway(open_gateway, ran, "destructive")
@@ -245,8 +247,8 @@ WIPES = (Call("wipe"), Call("local/wipe"), Call("call_tool", {"name": "wipe", "a
 def test_only_approved_calls_run_in_five_hundred_conversations(
     stage: Stage, openai: OpenAI, open_gateway: OpenGateway
 ) -> None:
-    """One to four calls each. A third of the hosts approve, a third deny, a third have no
-    approver.
+    """Each conversation has one to four calls. A third of the hosts approve, a third deny, and a
+    third have no approver.
     """
     ran: list[str] = []
     gateway = destructive_gateway(open_gateway, ran, "destructive")
@@ -274,7 +276,7 @@ def test_only_approved_calls_run_in_five_hundred_conversations(
 def test_host_is_not_asked_about_invalid_calls(
     stage: Stage, openai: OpenAI, open_gateway: OpenGateway
 ) -> None:
-    """Invalid arguments and unknown tools are answered as usual."""
+    """Calls with invalid arguments or an unknown tool are answered with an error, as usual."""
     host = RecordingApprover(says=True)
     gateway = summing(open_gateway, chat=ChatOptions(confirm="all"))
     client = AutoDiscoveryClient(openai, gateway, approve=host)
@@ -286,10 +288,10 @@ def test_host_is_not_asked_about_invalid_calls(
     assert all("error" in result for result in role.results())
 
 
-def test_accountings_of_calls_can_be_added(
+def test_accountings_of_several_client_calls_can_be_added(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
-    """Each reply has its accounting, which is never sent to the service."""
+    """Each reply has its accounting as an attribute, which is never sent to the service."""
     role = stage.cast(find("add two numbers"), SUM, Turn("3"))
     client = AutoDiscoveryClient(openai, functions)
     answer = client.chat.completions.create(model=role.model, messages=ASK)
@@ -326,7 +328,7 @@ def test_accountings_of_calls_can_be_added(
 async def test_small_catalog_can_be_sent_without_meta_tools(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, options: dict[str, Any]
 ) -> None:
-    """The gateway still answers the calls."""
+    """All tools are then listed by their own names, and the gateway still answers their calls."""
     gateway = summing(open_gateway, discovery=DiscoveryOptions(**options))
     role = stage.cast(SUM, lambda asked: Turn(str(asked.last_tool_results()[0]["content"])))
 
@@ -339,7 +341,9 @@ async def test_small_catalog_can_be_sent_without_meta_tools(
 async def test_preselection_adds_tools_before_the_first_search(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway
 ) -> None:
-    """Tools for the user's message are listed at once, and keep their position."""
+    """Tools that match the user's message are listed in the first request, and keep their
+    position.
+    """
     gateway = summing(open_gateway, discovery=DiscoveryOptions(preselect=1))
     role = stage.cast(SUM, Turn("3"))
     messages: Any = [{"role": "user", "content": "add two numbers"}]
@@ -352,7 +356,9 @@ async def test_preselection_adds_tools_before_the_first_search(
 async def test_advisers_are_listed_if_configured(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway
 ) -> None:
-    """Route returns servers, next returns following tools. The call tool cannot call them."""
+    """Advisers are the tools route, which returns servers, and next, which returns following tools.
+    The call tool cannot call them.
+    """
     names = DiscoveryOptions(route_name="route_tools", next_name="next_tools")
     gateway = open_gateway(options=Options(discovery=names))
     gateway.add_tool(add, hints=Hints(categories=("arithmetic",)))
@@ -387,7 +393,7 @@ async def test_advisers_are_listed_if_configured(
 
 
 @pytest.mark.parametrize("streams", [True, False])
-async def test_cancelled_call_leaves_no_task_or_tool_running(
+async def test_cancelled_client_call_leaves_no_task_or_tool_running(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, streams: bool
 ) -> None:
     started, ended = asyncio.Event(), asyncio.Event()

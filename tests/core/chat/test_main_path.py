@@ -28,10 +28,10 @@ def gateway_with_strategy(open_gateway: OpenGateway, strategy: Strategy) -> Gate
 @pytest.mark.requirement("auto:rule-9")
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("way", WAYS)
-async def test_function_is_found_called_and_answered(
+async def test_model_finds_and_calls_a_python_function(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way, strategy: Strategy
 ) -> None:
-    """Rule 9: the first request has two meta-tools; later ones add the found tool with its
+    """The first request has the two meta-tools; later ones also have the found tool with its
     schema.
     """
     charged: list[tuple[str, int]] = []
@@ -68,10 +68,10 @@ async def test_function_is_found_called_and_answered(
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-async def test_tool_of_a_real_server_is_found_called_and_answered(
+async def test_model_finds_and_calls_a_tool_of_a_real_server(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, strategy: Strategy
 ) -> None:
-    """The server is a child process. One gateway serves all four ways."""
+    """The MCP server is a child process. One gateway serves all four ways to call the wrapper."""
     gateway = gateway_with_strategy(open_gateway, strategy)
     gateway.add_server("time", command=TIME_SERVER)
     real, _ = [entity.definition for entity in await gateway.list_tools()]
@@ -93,10 +93,11 @@ async def test_tool_of_a_real_server_is_found_called_and_answered(
         )
 
 
-async def test_four_ways_send_identical_requests(
+async def test_blocking_async_and_streamed_calls_send_identical_requests(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """The model must not notice whether the answer is streamed.
+    """The four ways are blocking or async, whole or streamed. The model must not notice a
+    difference.
 
     Streamed calls contain the index of their fragments, which services refuse in a message.
     """
@@ -118,7 +119,7 @@ async def test_four_ways_send_identical_requests(
 
 
 @pytest.mark.requirement("auto:rule-9")
-async def test_tool_list_is_only_appended_to(
+async def test_tool_list_only_grows_at_its_end_during_a_conversation(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
     """Tools are at the beginning of the prompt, so any other change would invalidate the prompt
@@ -141,7 +142,9 @@ async def test_tool_list_is_only_appended_to(
 async def test_digest_changes_only_with_the_catalog(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """It is at the beginning of every prompt."""
+    """The digest (a summary of the catalog) is at the beginning of every prompt, so each change
+    costs the prompt cache.
+    """
 
     def book_flight(city: str) -> str:
         """Book a flight."""

@@ -1,4 +1,4 @@
-"""Memory after conversations have ended, measured by the number of objects."""
+"""Objects in memory after conversations have ended."""
 
 from __future__ import annotations
 
@@ -29,11 +29,14 @@ OURS = (
     "asyncio.streams.",
 )
 MORE_A_ROUND = 0.5
-"""Maximum growth in objects per round. A leak would be at least 1; libraries cause less."""
+"""Maximum growth in objects per round of conversations. A leak would be at least 1; libraries cause
+less."""
 
 
 def play_turn(request: ModelRequest) -> Turn:
-    """Search, call and answer; or make errors until a limit is reached."""
+    """Return the model's next turn: a search, a call and an answer; or errors until a limit is
+    reached.
+    """
     if request.user_text == "err":
         return Turn(calls=(Call("call_tool", {"name": "nothing"}),))
     if request.progress == 0:
@@ -58,7 +61,7 @@ def count_objects(stage: Stage) -> Counter[str]:
 
 
 async def measure_growth(stage: Stage, rounds: Callable[[], Awaitable[None]]) -> dict[str, int]:
-    """Return the growth of each type after as many conversations again."""
+    """Run *rounds* of conversations three times. Return the growth of each type in the last run."""
     await rounds()
     await rounds()
     before = count_objects(stage)
@@ -70,7 +73,9 @@ async def measure_growth(stage: Stage, rounds: Callable[[], Awaitable[None]]) ->
 async def test_blocking_conversations_leave_no_objects(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
-    """Whole, streamed, abandoned, failed at the service, and stopped by a limit."""
+    """The conversations are whole, streamed, abandoned, failed at the service, and stopped by a
+    limit.
+    """
     role = stage.act(play_turn)
     client = AutoDiscoveryClient(openai, functions)
     create = client.chat.completions.create
@@ -98,7 +103,7 @@ async def test_blocking_conversations_leave_no_objects(
 async def test_async_conversations_leave_no_objects(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """Including cancelled ones."""
+    """Some of the conversations are cancelled."""
     role = stage.act(play_turn)
     create = AsyncAutoDiscoveryClient(speaker.asynchronous, functions).chat.completions.create
 
@@ -125,7 +130,7 @@ async def test_async_conversations_leave_no_objects(
 async def test_number_of_stored_conversations_is_bounded(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
-    """The least recently used one is dropped."""
+    """At the limit, the least recently used conversation is dropped."""
     role = stage.act(play_turn)
     client = AutoDiscoveryClient(openai, functions)
     context = client._context  # noqa: SLF001  (its memory is what is looked at)

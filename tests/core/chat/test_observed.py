@@ -1,4 +1,4 @@
-"""Events, usage and spans of conversations."""
+"""Events, token usage and telemetry spans of conversations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ META = ("search_tools", "call_tool")
 
 
 def working_role(stage: Stage) -> Role:
-    """Return a role with a search, two calls in one turn, and an answer."""
+    """Return a role whose model searches, makes two calls in one turn, and answers."""
     return stage.cast(
         find("add two numbers"),
         Turn(calls=(Call("add", {"a": 1, "b": 2}), Call("divide", {"a": 1, "b": 0}))),
@@ -34,11 +34,13 @@ def working_role(stage: Stage) -> Role:
 
 @pytest.fixture
 def watch() -> Watch:
+    """Return a recorder of spans and metrics."""
     return Watch()
 
 
 @pytest.fixture
 def traced_gateway(open_gateway: OpenGateway, watch: Watch) -> Gateway:
+    """Return a gateway whose spans *watch* records."""
     gateway = open_gateway(
         tracer_provider=watch.tracer, options=Options(chat=ChatOptions(max_turns=3))
     )
@@ -51,7 +53,7 @@ def traced_gateway(open_gateway: OpenGateway, watch: Watch) -> Gateway:
 async def test_observer_receives_each_event_in_order(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """Concurrent calls are in the order of the model's calls."""
+    """Events of concurrent calls are in the order of the calls in the model's reply."""
     events: list[Event] = []
     await speaker.ask(
         way,
@@ -90,7 +92,9 @@ async def test_observer_receives_each_event_in_order(
 async def test_messages_of_the_accounting_keep_found_tools(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """Between two client calls only the messages carry state."""
+    """The caller sends these messages with its next call, because only messages carry state between
+    calls.
+    """
     events: list[Event] = []
     await speaker.ask(way, functions, working_role(stage), observer=events.append)
     replied = events[-1]
@@ -107,10 +111,10 @@ async def test_messages_of_the_accounting_keep_found_tools(
     assert {"add", "divide"} <= set(later.tool_names[0])
 
 
-async def test_unsent_call_is_observed_with_its_error(
+async def test_observer_receives_the_error_of_a_call_that_was_not_sent(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """An unknown name, and an invalid search."""
+    """The call has an unknown name, or is an invalid search."""
     events: list[Event] = []
     calls = (Call("nobody", {"x": 1}), Call("search_tools", "{"))
     role = stage.cast(Turn(calls=calls), Turn("Oh."))
@@ -125,7 +129,7 @@ async def test_unsent_call_is_observed_with_its_error(
 async def test_usage_of_the_reply_covers_all_turns(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """The caller pays for all of them."""
+    """The caller pays for all turns."""
     role = working_role(stage)
     answer = await speaker.ask("whole", functions, role)
 
@@ -178,8 +182,8 @@ def _id(span: ReadableSpan) -> int:
 async def test_failed_conversation_ends_its_span_with_the_error_type(
     stage: Stage, speaker: Speaker, traced_gateway: Gateway, watch: Watch, way: Way
 ) -> None:
-    """An error of the service or of the gateway. The message is omitted, because it may contain
-    content.
+    """The error is from the service or from the gateway. Its message is omitted, because it may
+    contain content.
     """
     with pytest.raises(LoopError):
         await speaker.ask(way, traced_gateway, stage.act(lambda _: find("add")))
@@ -230,8 +234,8 @@ async def test_abandoned_stream_ends_its_spans_without_an_error(
     is_raw: bool,
     is_closed: bool,
 ) -> None:
-    """The stream is closed or forgotten, read or unread. Its spans have no error and no finish
-    reason.
+    """The stream is closed or only forgotten, after some reads or none. Its spans have no error and
+    no finish reason.
     """
     role = stage.cast(Turn("A longer answer."))
     request: dict[str, Any] = {"model": role.model, "messages": ASK, "stream": True}
@@ -281,7 +285,7 @@ async def test_unread_stream_releases_its_connection(
     assert response.is_closed
 
 
-async def test_turns_metric_is_recorded_once_per_conversation(
+async def test_metric_of_turns_is_recorded_once_per_conversation(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, watch: Watch
 ) -> None:
     """Closing a stream twice must not count it twice."""
@@ -320,7 +324,7 @@ class RaisingProvider:
 
 
 class RaisingProcessor(SpanProcessor):
-    """Raises when a span begins or ends."""
+    """A span processor that raises when a span begins or ends."""
 
     def __init__(self, *, at_end: bool) -> None:
         self._at_end = at_end
@@ -349,11 +353,11 @@ BROKEN: dict[str, dict[str, Any]] = {
     "span begins": {"tracer_provider": raising_sdk(at_end=False)},
     "span ends": {"tracer_provider": raising_sdk(at_end=True)},
 }
-"""Broken telemetry arguments, keyed by the kind of fault."""
+"""Arguments of telemetry that raise an error, keyed by the kind of fault."""
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-async def test_raising_telemetry_does_not_end_work(
+async def test_telemetry_that_raises_does_not_end_searches_or_calls(
     stage: Stage,
     speaker: Speaker,
     open_gateway: OpenGateway,

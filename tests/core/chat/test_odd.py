@@ -25,7 +25,7 @@ from tests.core.chat.stage import ASK, WAYS, Speaker, Stage, Way, calls, find, l
 async def test_lone_surrogate_from_the_model_does_not_end_the_conversation(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """JSON allows it, but a request cannot contain it."""
+    """JSON allows a lone surrogate, but a request cannot contain it."""
     half = '{"name": "\\ud83d"}'
     turn = Turn(calls=(Call("greet", half), Call("search_tools", '{"query": "\\udc00 zz"}')))
     role = stage.cast(turn, Turn("Done."))
@@ -37,10 +37,10 @@ async def test_lone_surrogate_from_the_model_does_not_end_the_conversation(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_call_without_a_name_is_answered_with_an_error(
+async def test_tool_call_without_a_name_is_answered_with_an_error(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """The model can correct it; the host could not handle it."""
+    """The error goes to the model, which can correct the call; the host could not handle it."""
     role = stage.cast(Turn(calls=(Call("", {}), look("add two numbers"))), Turn("Done."))
 
     answer = await speaker.ask(way, functions, role)
@@ -50,10 +50,10 @@ async def test_call_without_a_name_is_answered_with_an_error(
     assert "error" in role.results()[0]
 
 
-def test_copy_is_a_wrapper_of_the_same_client(
+def test_copy_of_a_wrapper_is_a_wrapper_of_the_same_client(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
-    """A copy as bare client would silently lose discovery."""
+    """A copy that is not a wrapper would have no tools of the gateway, without an error."""
     role = stage.cast(Turn("Hi."))
     client = copy.copy(AutoDiscoveryClient(openai, functions))
 
@@ -65,7 +65,7 @@ def test_copy_is_a_wrapper_of_the_same_client(
 
 @pytest.mark.parametrize("take", [pickle.dumps, copy.deepcopy])
 def test_wrapper_cannot_be_pickled(openai: OpenAI, functions: Gateway, take: Any) -> None:
-    """The bare client cannot either. The error has a reason and a remedy."""
+    """The bare client cannot be pickled either. The error has a reason and a remedy."""
     with pytest.raises(TypeError, match="make one where it is needed"):
         take(AutoDiscoveryClient(openai, functions))
 
@@ -81,7 +81,9 @@ ODD: dict[str, bytes] = {
 
 
 def ask_both(parts: list[bytes], media_type: str, functions: Gateway, **more: Any) -> list[Any]:
-    """Return the results of the bare client and the wrapper for the same bytes."""
+    """Return the results of the bare client and of the wrapper if the service sends *parts* to
+    both.
+    """
     with (
         Canned(parts, media_type=media_type) as server,
         OpenAI(base_url=server.base_url, api_key="test", max_retries=0) as bare,
@@ -101,15 +103,15 @@ def drain(reply: Any) -> Any:
 def test_reply_that_is_not_a_completion_is_returned_unchanged(
     functions: Gateway, name: str
 ) -> None:
-    """Services with almost the same format send various such replies."""
+    """Services whose format differs a little from OpenAI's send such replies."""
     plain, wrapped = ask_both([ODD[name]], "application/json", functions)
 
     assert plain == wrapped
     assert accounting_of(wrapped) is None
 
 
-def test_chunks_without_choices_are_passed_on(functions: Gateway) -> None:
-    """Azure begins with one without an id. A service may also send a usage that was not
+def test_stream_chunks_without_choices_are_passed_on(functions: Gateway) -> None:
+    """Azure's first chunk has no choices and no id. A service may also send a usage that was not
     requested.
     """
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
@@ -126,8 +128,8 @@ def test_chunks_without_choices_are_passed_on(functions: Gateway) -> None:
     assert plain == wrapped
 
 
-def test_missing_delta_counts_as_empty(functions: Gateway) -> None:
-    """The delta is null; other text is passed on."""
+def test_stream_chunk_without_a_delta_counts_as_empty(functions: Gateway) -> None:
+    """If the delta of a chunk is null, the text of other chunks is passed on."""
     parts = [event({"content": "a"}), event({"content": "b"}), event({}, finish="stop"), DONE]
     parts.insert(1, parts[0].replace(b'"delta": {"content": "a"}', b'"delta": null'))
 
@@ -140,7 +142,7 @@ def test_missing_delta_counts_as_empty(functions: Gateway) -> None:
 async def test_unknown_reply_type_is_refused_if_the_catalog_has_tools(
     stage: Stage, speaker: Speaker, functions: Gateway, open_gateway: OpenGateway, kind: type
 ) -> None:
-    """The gateway could not find calls in it."""
+    """The caller chose a type of reply in which the gateway could not find calls."""
     role = stage.cast(Turn("Hi."))
     body = {"model": role.model, "messages": ASK}
 
@@ -164,7 +166,7 @@ async def test_unknown_reply_type_is_refused_if_the_catalog_has_tools(
 async def test_token_budget_applies_if_no_usage_is_reported(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way
 ) -> None:
-    """Streams report a usage only on request, so tokens are estimated."""
+    """Services report the usage of a stream only on request, so tokens are estimated."""
     gateway = open_gateway(options=Options(chat=ChatOptions(max_tokens=800)))
     gateway.add_tool(add)
     role = stage.act(lambda _: find("add two numbers"))

@@ -1,4 +1,4 @@
-"""Loops of the host: prepared turns, and the middleware."""
+"""Loops that the host runs itself: prepared turns, and the middleware."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_host_loop_sends_prepared_tools_and_handles_calls(
 
 
 @pytest.mark.parametrize("form", ["chat", "responses"])
-def test_json_request_is_prepared_whole(
+def test_prepare_accepts_a_whole_json_request(
     stage: Stage, openai: OpenAI, functions: Gateway, form: str
 ) -> None:
     """Both wire formats work. The host's own object is not changed."""
@@ -74,11 +74,11 @@ def test_json_request_is_prepared_whole(
     assert MINE == final["tools"][0]  # type: ignore[index]  # plain JSON
 
 
-async def test_host_calls_are_left_to_the_host(
+async def test_handle_leaves_calls_of_host_tools_to_the_host(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """If a turn has both kinds of calls, gateway calls are answered, and the host appends its own
-    answers.
+    """If a turn has both kinds of calls, the gateway calls are answered, and the host appends the
+    answers to its own calls.
     """
     client = AsyncAutoDiscoveryClient(speaker.asynchronous, functions)
     role = stage.cast(
@@ -100,12 +100,12 @@ async def test_host_calls_are_left_to_the_host(
     assert MINE == turn.tools[0]
 
 
-async def test_handle_refuses_other_objects_than_replies(
+async def test_handle_refuses_an_object_that_is_not_a_reply_of_a_model(
     speaker: Speaker, functions: Gateway
 ) -> None:
     turn = await AsyncAutoDiscoveryClient(speaker.asynchronous, functions).prepare(ASK)
 
-    with pytest.raises(InvalidRequestError, match="a reply is a completion"):
+    with pytest.raises(InvalidRequestError, match="the reply must be a completion"):
         await turn.handle({"text": "hello"})
 
 

@@ -1,4 +1,6 @@
-"""Replies in other forms of the SDK: parsed, raw, streamed raw, and events of its stream helper."""
+"""Replies in other forms of the SDK: parsed, raw, streamed raw, and events of the SDK's stream
+helper.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +19,20 @@ MINE: Any = function("mine", zone={"type": "string"})
 
 
 class Sum(BaseModel):
-    """Type that the reply is parsed as."""
+    """Type to which the reply is parsed."""
 
     total: int
 
 
 def working_role(stage: Stage) -> Role:
-    """Return a role whose first turn has text that is not JSON, because only the last reply is
-    parsed.
+    """Return a role whose first turn has text that is not JSON. It must not be parsed, because only
+    the last reply is.
     """
     return stage.cast(Turn("Let me look.", (look("add two numbers"),)), SUM, Turn('{"total": 3}'))
 
 
-def test_last_reply_is_parsed(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
-    """Into the caller's own type, with its accounting."""
+def test_parse_parses_only_the_last_reply(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
+    """The reply has the caller's own type, and its accounting."""
     role = working_role(stage)
     client = AutoDiscoveryClient(openai, functions)
 
@@ -45,7 +47,7 @@ def test_last_reply_is_parsed(stage: Stage, openai: OpenAI, functions: Gateway) 
 def test_raw_response_contains_the_last_reply(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
-    """The bytes are those of the reply without raw responses."""
+    """Its bytes are equal to those of a reply that was not requested as a raw response."""
     role = working_role(stage)
     chat = AutoDiscoveryClient(openai, functions).chat.completions
     whole = chat.create(model=role.model, messages=ASK)
@@ -75,7 +77,7 @@ def test_streaming_response_contains_the_last_reply(
         assert b"total" in b"".join(response.iter_bytes())
 
 
-async def test_raw_stream_joins_the_turns(
+async def test_raw_stream_joins_the_turns_of_a_client_call(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
     options: Any = {"model": working_role(stage).model, "messages": ASK, "stream": True}
@@ -90,7 +92,7 @@ async def test_raw_stream_joins_the_turns(
         assert 'Let me look.{"total": 3}' == "".join(texts)
 
 
-def test_streaming_response_has_the_lines_of_the_service(
+def test_streaming_response_has_the_same_lines_as_the_service_sends(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
     options: Any = {"model": working_role(stage).model, "messages": ASK, "stream": True}
@@ -107,8 +109,8 @@ def test_streaming_response_has_the_lines_of_the_service(
 def test_gateway_calls_are_removed_from_other_choices(
     stage: Stage, openai: OpenAI, functions: Gateway, streams: bool
 ) -> None:
-    """Only calls in the first choice are answered, but callers must not get gateway calls at
-    all.
+    """Only the calls of the first choice are answered, but callers must never receive gateway
+    calls.
     """
     role = stage.cast(Turn("Both.", (look("add"), Call("mine", {"zone": "CET"}))), Turn("Done."))
     chat = AutoDiscoveryClient(openai, functions).chat.completions

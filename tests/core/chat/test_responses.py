@@ -1,4 +1,4 @@
-"""The Responses API: the same loop in another format, and native tool search."""
+"""The Responses API: the same loop as for Chat Completions, and native tool search."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def working_role(stage: Stage) -> Role:
 
 
 def repeat(request: ModelRequest) -> Turn:
-    """Repeat the last tool result."""
+    """Return a turn that repeats the last tool result of *request*."""
     return Turn(f"It is {request.last_tool_results()[0]['content']}.")
 
 
@@ -44,7 +44,7 @@ def calls(response: Response) -> list[str]:
 async def test_model_searches_calls_and_answers(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """Proxies have the format of the Responses API."""
+    """Found tools are listed in the format of the Responses API."""
     role = working_role(stage)
 
     answer = await Answering(speaker, functions).ask(way, role)
@@ -82,10 +82,10 @@ async def test_host_calls_are_returned_and_can_be_answered(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_stored_conversation_keeps_found_tools(
+async def test_conversation_stored_by_the_service_keeps_found_tools(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """The id alone is enough; the tools keep their position."""
+    """The caller sends only the id of the previous response; the tools keep their position."""
     role = working_role(stage)
     client = Answering(speaker, functions)
 
@@ -128,7 +128,7 @@ async def test_removed_gateway_calls_are_answered_with_the_next_request(
     assert ["noted", "noon"] == role.results()
 
 
-async def test_conversation_receives_only_new_items(
+async def test_stored_conversation_receives_only_new_items(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
     """The service stores earlier items; repeated ones would be twice in the prompt."""
@@ -144,7 +144,7 @@ async def test_conversation_receives_only_new_items(
     assert "It is 3." == answer.output_text
 
 
-async def test_unstored_response_leaves_no_state(
+async def test_response_that_the_service_does_not_store_leaves_no_state(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
     """Each request contains the whole conversation if `store` is False."""
@@ -163,10 +163,12 @@ STREAMS: list[Way] = ["stream", "async stream"]
 
 
 @pytest.mark.parametrize("way", STREAMS)
-async def test_turns_of_a_stream_look_like_one_response(
+async def test_streamed_turns_of_one_client_call_look_like_one_response(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """One beginning, one end, consecutive numbers, and an id that a later request can refer to."""
+    """The stream has one beginning, one end, consecutive numbers, and an id that a later request
+    can refer to.
+    """
     role = working_role(stage)
     client = Answering(speaker, functions)
 
@@ -183,11 +185,11 @@ async def test_turns_of_a_stream_look_like_one_response(
 
 
 @pytest.mark.parametrize("way", STREAMS)
-async def test_text_before_a_call_is_passed_on(
+async def test_streamed_text_before_a_tool_call_is_passed_on(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """The stream then has the id of the first turn, but the conversation continues after the
-    last.
+    """The stream then has the response id of the first turn, but the next request must continue
+    after the last turn.
     """
     role = stage.cast(Turn("Let me see. ", (look("add two numbers"),)), Turn("Found."))
     client = Answering(speaker, functions)
@@ -204,7 +206,7 @@ async def test_text_before_a_call_is_passed_on(
 def test_sdk_stream_helper_reads_the_joined_stream(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
-    """The helper checks the id of the response and the index of every item."""
+    """The SDK's helper checks the id of the response and the index of every item."""
     role = stage.cast(
         Turn("Let me see. ", (look("add two numbers"),)), Turn("Ask.", (Call("mine", {}),))
     )
@@ -220,7 +222,7 @@ def test_sdk_stream_helper_reads_the_joined_stream(
 async def test_native_mode_loads_found_tools(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way
 ) -> None:
-    """The tool list never changes; found tools are in the answer to the service's search."""
+    """The tool list never changes; the answer to the service's search contains the found tools."""
     search = Turn(calls=(Call("tool_search", {"query": "add two numbers"}),))
     role = stage.cast(search, SUM, repeat)
 
@@ -240,7 +242,7 @@ async def test_native_mode_loads_found_tools(
 
 
 def search_outputs(request: ModelRequest) -> list[dict[str, Any]]:
-    """Return the answers to searches in a request."""
+    """Return the answers to native searches in a request."""
     items: Any = request.body["input"]
     return [item for item in items if item.get("type") == "tool_search_output"]
 
@@ -249,8 +251,8 @@ def search_outputs(request: ModelRequest) -> list[dict[str, Any]]:
 async def test_native_mode_loads_each_tool_once(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, truncation: str
 ) -> None:
-    """A tool in the request is not loaded again, unless the search found no others, or the service
-    may have truncated the request.
+    """A tool that is loaded in the request is not loaded again, unless the search found no other
+    tools, or the service may have truncated the request.
     """
     queries = ("add", "add divide", "add")
     searches = [Turn(calls=(Call("tool_search", {"query": query}),)) for query in queries]
@@ -274,7 +276,7 @@ async def test_native_mode_loads_each_tool_once(
 async def test_native_mode_refuses_chat_completions(
     stage: Stage, openai: OpenAI, open_gateway: OpenGateway
 ) -> None:
-    """The error comes with the call, and has a remedy."""
+    """The error is raised by the call of the client, and has a remedy."""
     client = AutoDiscoveryClient(openai, gateway_in_mode(open_gateway, "native"))
     role = stage.cast(Turn("Hi."))
 
@@ -326,7 +328,7 @@ async def test_auto_mode_is_native_until_the_service_refuses(
 async def test_stable_mode_never_changes_the_tool_list(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way
 ) -> None:
-    """Schemas are in the search results, and `call_tool` calls the tools."""
+    """Search results contain the schemas, and the model calls the tools by `call_tool`."""
     call = Turn(calls=(Call("call_tool", {"name": "add", "arguments": {"a": 1, "b": 2}}),))
     role = stage.cast(find("add two numbers"), call, repeat)
 
@@ -340,7 +342,7 @@ async def test_stable_mode_never_changes_the_tool_list(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_stable_mode_shows_parameters_once(
+async def test_stable_mode_shows_parameters_of_a_tool_once(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way
 ) -> None:
     """Parameters in an earlier result are not repeated, in both wire formats."""
@@ -360,10 +362,10 @@ async def test_stable_mode_shows_parameters_once(
         assert "divide" in second
 
 
-async def test_incomplete_reply_is_returned_unchanged(
+async def test_reply_that_the_service_marks_incomplete_is_returned_unchanged(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """An incomplete call is not a call."""
+    """The call in an incomplete reply may be incomplete too, so it is not answered."""
     role = stage.cast(Turn(calls=(look("add"),), finish_reason="length"))
 
     answer = await Answering(speaker, functions).ask("whole", role)

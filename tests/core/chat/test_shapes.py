@@ -1,4 +1,4 @@
-"""Equality with the bare client: over an empty catalog requests are identical, byte for byte."""
+"""Equality with the bare client: if the catalog is empty, requests are identical, byte for byte."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALLOWED = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools
 
 
 class Reading(BaseModel):
-    """Type that a reply is parsed as."""
+    """Type to which a reply is parsed."""
 
     value: int
 
@@ -146,7 +146,7 @@ SHAPES: dict[str, tuple[Ask, dict[str, Any]]] = {
 
 
 def sent_request(role: Role) -> tuple[str, bytes, dict[str, str]]:
-    """Return path, body and headers of the request."""
+    """Return path, body and headers of the role's request."""
     (request,) = role.requests
     return request.path, request.raw, dict(request.headers)
 
@@ -173,7 +173,9 @@ def reply_with_seven(_request: ModelRequest) -> Turn:
 def test_empty_catalog_leaves_requests_and_replies_unchanged(
     stage: Stage, openai: OpenAI, open_gateway: OpenGateway, name: str
 ) -> None:
-    """Path, body and headers are identical, and so is the reply."""
+    """Path, body and headers of each request are identical to the bare client's, and so is the
+    reply.
+    """
     ask, options = SHAPES[name]
     role = stage.act(reply_with_seven)
     bare = ask_client(ask, openai, role, options)
@@ -190,7 +192,7 @@ def test_empty_catalog_leaves_requests_and_replies_unchanged(
 def test_first_request_differs_only_by_the_tools(
     stage: Stage, openai: OpenAI, functions: Gateway, name: str
 ) -> None:
-    """All other bytes are the caller's."""
+    """All other bytes of the body are the caller's."""
     if name == "chat: functions":
         pytest.skip("the form that cannot work is refused: see test_refused")
     ask, options = SHAPES[name]

@@ -37,13 +37,15 @@ USAGE: dict[str, Any] = {"stream_options": {"include_usage": True}}
 
 
 def usage(tokens: int) -> dict[str, int]:
-    """Return a usage as services report it."""
+    """Return a token usage as services report it."""
     return {"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": tokens + 1}
 
 
 @pytest.fixture(scope="module", params=[1, 3, 7, 1000])
 def splitting_stage(request: pytest.FixtureRequest) -> Iterator[tuple[Stage, OpenAI]]:
-    """Yield servers that split their answers into pieces of various sizes."""
+    """Yield servers that split the bytes of their answers at different positions, with clients for
+    them.
+    """
     stage = Stage(chunk_chars=request.param)
     with stage.server, OpenAI(base_url=stage.server.base_url, api_key="test") as client:
         yield stage, client
@@ -73,7 +75,9 @@ def open_stream(
 async def test_joined_stream_equals_the_whole_answer(
     splitting_stage: tuple[Stage, OpenAI], functions: Gateway, way: Way, last: Turn
 ) -> None:
-    """For any split, after a search and a call that the caller never sees."""
+    """This is so for any split of the bytes, after a search and a call that the caller never
+    sees.
+    """
     stage, client = splitting_stage
     turns = (find("add numbers"), SUM, last)
     role = stage.cast(*turns)
@@ -86,7 +90,7 @@ async def test_joined_stream_equals_the_whole_answer(
     assert whole["model"] == joined["model"]
 
 
-def test_turns_of_one_call_look_like_one_completion(
+def test_streamed_turns_of_one_client_call_look_like_one_completion(
     splitting_stage: tuple[Stage, OpenAI], functions: Gateway
 ) -> None:
     """Clients read a stream as one message, with one id, one role and one end."""
@@ -108,8 +112,8 @@ def test_turns_of_one_call_look_like_one_completion(
     assert "First I look. Then I add. It is 3." == text(rejoin(chunks))
 
 
-def test_text_is_passed_on_before_the_answer_is_complete(functions: Gateway) -> None:
-    """The server holds the rest back, so nothing may wait for the end."""
+def test_streamed_text_is_passed_on_before_the_answer_is_complete(functions: Gateway) -> None:
+    """The server sends the rest of the answer only after the text was received."""
     parts = [event({"role": "assistant", "content": ""}), event({"content": "Now "}),
              event({"content": "then."}), event({}, finish="stop"), DONE]  # fmt: skip
     with Canned(parts, hold_at=2) as server, _bare(server) as client:
@@ -123,10 +127,12 @@ def test_text_is_passed_on_before_the_answer_is_complete(functions: Gateway) -> 
     assert ["then.", None] == late
 
 
-def test_text_before_a_call_is_passed_on_before_the_call_runs(
+def test_streamed_text_before_a_tool_call_is_passed_on_before_the_call_runs(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
-    """Users should read "Let me look …" during the call. The server holds the next request back."""
+    """Users should read "Let me look …" while the call runs. The server answers the next request
+    only after the text was received.
+    """
     role = stage.cast(Turn("Let me look. ", find("add").calls), Turn("Found."))
     stream = open_stream(openai, functions, role)
     with stage.server.gate() as gate:
@@ -140,7 +146,7 @@ def test_text_before_a_call_is_passed_on_before_the_call_runs(
 
 
 def test_closing_a_stream_early_disconnects(functions: Gateway) -> None:
-    """The server sees it; an absent user must not cost tokens."""
+    """The server notices that the client is gone, and stops, because its tokens cost money."""
     with Canned([event({"role": "assistant", "content": "Now"}), DONE], hold_at=1) as server:
         with _bare(server) as client, open_stream(client, functions, _role()) as stream:
             next(stream)
@@ -152,7 +158,7 @@ def test_closing_a_stream_early_disconnects(functions: Gateway) -> None:
 async def test_closing_an_async_stream_early_disconnects_and_leaves_no_task(
     functions: Gateway,
 ) -> None:
-    """During a turn, or before anything was read."""
+    """The stream is closed during a turn, or before anything was read."""
     before = asyncio.all_tasks()
     with Canned([event({"role": "assistant", "content": "Now"}), DONE], hold_at=1) as server:
         async with AsyncOpenAI(base_url=server.base_url, api_key="test") as client:
@@ -173,8 +179,10 @@ ONE = httpx2.Limits(max_connections=1)
 PATIENCE = httpx2.Timeout(10)
 
 
-def test_closing_in_a_later_turn_releases_the_connection(stage: Stage, functions: Gateway) -> None:
-    """The client has only one connection, so the next request would wait forever."""
+def test_closing_a_stream_in_a_later_turn_releases_the_connection(
+    stage: Stage, functions: Gateway
+) -> None:
+    """The client allows only one connection, so the next request would otherwise wait forever."""
     role = stage.cast(find("add"), Turn(LONG))
     http = DefaultHttpxClient(limits=ONE, timeout=PATIENCE)
     with OpenAI(base_url=stage.server.base_url, api_key="test", http_client=http) as client:
@@ -187,8 +195,12 @@ def test_closing_in_a_later_turn_releases_the_connection(stage: Stage, functions
 
 
 @pytest.mark.parametrize("way", STREAMS)
-async def test_fragmented_and_interleaved_calls_are_joined(functions: Gateway, way: Way) -> None:
-    """Some services interleave two calls, repeat the role in every piece, and never send an end."""
+async def test_streamed_fragments_of_several_tool_calls_are_joined(
+    functions: Gateway, way: Way
+) -> None:
+    """Some services send parts of two calls alternately, repeat the role in every part, and never
+    send an end.
+    """
     parts = [
         event(fragment(0, id="a", type="function", name="mine", arguments="") | SPEAKS),
         event(fragment(1, id="b", type="function", name="add", arguments='{"a"')),
@@ -206,7 +218,9 @@ async def test_fragmented_and_interleaved_calls_are_joined(functions: Gateway, w
 
 @pytest.mark.parametrize("way", STREAMS)
 async def test_call_of_a_custom_tool_is_returned_to_the_host(functions: Gateway, way: Way) -> None:
-    """It has no function and no JSON. With or without a gateway call it is returned unchanged."""
+    """The call has no function and no JSON. It is returned unchanged, with or without a gateway
+    call in the same turn.
+    """
     custom = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "grep", "input": "x"}}
     ours = event(fragment(1, id="b", type="function", name="add", arguments="{}"))
     for more in ([], [ours]):
@@ -222,7 +236,7 @@ async def test_call_of_a_custom_tool_is_returned_to_the_host(functions: Gateway,
 async def test_stream_without_choices_ends(
     functions: Gateway, way: Way, parts: list[bytes]
 ) -> None:
-    """A lone usage is passed on."""
+    """If the only chunk has a usage, it is passed on."""
     answer = await answer_for(parts, functions, way)
 
     assert [] == answer["choices"]
@@ -230,7 +244,7 @@ async def test_stream_without_choices_ends(
 
 
 async def answer_for(parts: list[bytes], gateway: Gateway, way: Way) -> dict[str, Any]:
-    """Return the answer with a service that sends *parts*."""
+    """Return the answer through the wrapper if the service sends *parts*."""
     with Canned(parts) as server, _bare(server) as client:
         async with Speaker(client) as speaker:
             return await speaker.ask(way, gateway, _role(), tools=MINE)

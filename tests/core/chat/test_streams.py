@@ -1,4 +1,4 @@
-"""Merging of streamed turns in both formats, split in arbitrary ways. Pure."""
+"""Merging of streamed turns in both wire formats, with random splits. Pure."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def chunk(delta: dict[str, Any], finish: str | None = None, index: int = 0) -> C
 
 
 def text_of(dice: Random) -> str:
-    """Return up to 30 characters."""
+    """Return a random text of up to 30 characters."""
     return "".join(dice.choices(CHARS, k=dice.randrange(31)))
 
 
 def calls_of(dice: Random) -> list[tuple[str, str]]:
-    """Return up to four calls: names, and arguments that may be invalid JSON."""
+    """Return up to four random calls, each a name and arguments, which may be invalid JSON."""
     texts = (
         dice.choice((text_of(dice), json.dumps({text_of(dice): text_of(dice)})))
         for _ in range(dice.randrange(5))
@@ -58,8 +58,8 @@ def pieces(dice: Random, text: str) -> list[str]:
 
 
 def stream(dice: Random, text: str, calls: Sequence[tuple[str, str]]) -> list[ChatCompletionChunk]:
-    """Return one turn as random chunks, with interleaved calls and the end in or after the last
-    one.
+    """Return one turn as random chunks: parts of calls alternate, and the end is in the last chunk
+    or after it.
     """
     lines: list[list[dict[str, Any]]] = [
         [{"content": piece} for piece in pieces(dice, text)] if text else []
@@ -100,8 +100,8 @@ def expected_calls(calls: Sequence[tuple[str, str]]) -> list[tuple[str, str, str
     return [(f"c{place}", name, arguments) for place, (name, arguments) in enumerate(calls)]
 
 
-def test_merged_text_and_calls_do_not_depend_on_the_split() -> None:
-    """Ten thousand random turns are compared exactly."""
+def test_merged_stream_does_not_depend_on_the_split_into_chunks() -> None:
+    """For ten thousand random turns, the merged stream has exactly the original text and calls."""
     for seed in range(10_000):
         dice = Random(seed)
         text, calls = text_of(dice), calls_of(dice)
@@ -111,7 +111,9 @@ def test_merged_text_and_calls_do_not_depend_on_the_split() -> None:
 def check_stream(
     text: str, calls: Sequence[tuple[str, str]], chunks: Sequence[ChatCompletionChunk]
 ) -> None:
-    """Check that text is passed on at once, and that calls come complete with the reply."""
+    """Check that the merger passes text on at once, and yields calls complete at the end of the
+    turn.
+    """
     merger = ChatStreamMerger()
 
     passed = [now for chunk in chunks for now in merger.push(chunk)]
@@ -131,7 +133,9 @@ def check_stream(
 
 @pytest.mark.parametrize("delta", [{"refusal": "No."}, {"function_call": {"name": "old"}}])
 def test_other_delta_fields_are_passed_on_at_once(delta: dict[str, Any]) -> None:
-    """Refusals are text for the caller, and unknown fields must not be delayed."""
+    """A refusal is text for the caller, and fields that the SDK does not know must not be
+    delayed.
+    """
     merger = ChatStreamMerger()
 
     (passed,) = merger.push(chunk(delta))
@@ -153,14 +157,14 @@ USAGE = {
 
 
 def test_responses_stream_keeps_host_calls_and_drops_gateway_calls() -> None:
-    """The host's calls are complete, with consecutive numbers."""
+    """The host's calls are complete, and the events have consecutive numbers."""
     orders = sorted({*permutations(("mine", "search_tools", "mine"))})
     for size, names in product(range(1, 41), orders):
         check_events(size, names)
 
 
 def check_events(size: int, names: Sequence[str]) -> None:
-    """Check one turn with calls of *names*, in pieces of up to *size* characters."""
+    """Check one turn with calls of the functions *names*, in parts of up to *size* characters."""
     turn = Turn(SPOKEN, tuple(Call(name, {"zone": "Ω"}) for name in names))
     answer = ModelAnswer(request=REQUEST, turn=turn, usage=USAGE)
     merger = ResponsesStreamMerger()

@@ -21,7 +21,9 @@ def echo(canary: str) -> str:
 
 
 def parrot(request: ModelRequest) -> Turn:
-    """Search, repeat the user's word with the tool, then answer with its results."""
+    """Return the model's next turn: a search, a call that repeats the user's word, then the results
+    as text.
+    """
     word = request.user_text
     if request.progress == 0:
         return Turn("", (Call("search_tools", {"query": f"repeat a word {word}"}),))
@@ -31,10 +33,10 @@ def parrot(request: ModelRequest) -> Turn:
     return Turn(" ".join(str(result["content"]) for result in request.last_tool_results()))
 
 
-def test_sixteen_threads_share_one_client_without_mixing(
+def test_sixteen_threads_share_one_client_without_mixing_conversations(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
-    """Half of them stream; all begin at the same time."""
+    """Half of the threads stream; all begin at the same time."""
     functions.add_tool(echo)
     role = stage.act(parrot)
     create = AutoDiscoveryClient(openai, functions).chat.completions.create

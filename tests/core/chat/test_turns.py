@@ -1,4 +1,4 @@
-"""Telemetry of each turn: provider, model, tokens and errors."""
+"""Telemetry of each turn: provider, model, token usage and errors."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ CANARY = "canary-51d0"
 
 @pytest.fixture
 def watch() -> Watch:
+    """Return a recorder of spans and metrics."""
     return Watch()
 
 
 @pytest.fixture
 def gateway(open_gateway: OpenGateway, watch: Watch) -> Gateway:
+    """Return a gateway whose spans and metrics *watch* records."""
     traced_gateway = open_gateway(tracer_provider=watch.tracer, meter_provider=watch.meter)
     traced_gateway.add_tool(add)
     return traced_gateway
@@ -45,8 +47,8 @@ def attributes(span: ReadableSpan) -> dict[str, Any]:
 async def test_turn_span_has_model_and_tokens(
     stage: Stage, speaker: Speaker, gateway: Gateway, watch: Watch, way: Way
 ) -> None:
-    """The span of the conversation has the sum. Attributes include the exact model, its address and
-    cached tokens.
+    """The span of the conversation has the sums. The attributes include the exact model, the
+    address of the service and the number of cached tokens.
     """
     role = stage.cast_sum()
     options: dict[str, Any] = {}
@@ -89,7 +91,9 @@ async def test_turn_span_has_model_and_tokens(
 async def test_telemetry_contains_documented_names_and_no_content(
     stage: Stage, speaker: Speaker, gateway: Gateway, watch: Watch
 ) -> None:
-    """Content is text of a user, a model or a tool, and also a name that a model invented."""
+    """Content is text of a user, a model or a tool, and also the name of a tool that a model
+    invented.
+    """
     calls = (
         Call(CANARY, {"a": CANARY}),
         Call("call_tool", {"name": CANARY, "arguments": {}}),
@@ -108,7 +112,7 @@ async def test_telemetry_contains_documented_names_and_no_content(
     assert CANARY not in watch.written()
 
 
-async def test_failed_or_abandoned_turn_ends_its_span(
+async def test_failed_or_abandoned_turn_ends_its_telemetry_span(
     stage: Stage, speaker: Speaker, gateway: Gateway, watch: Watch
 ) -> None:
     """The span has a duration, and the type of the error if there was one."""
@@ -127,7 +131,9 @@ async def test_failed_or_abandoned_turn_ends_its_span(
     assert sorted(watch.began) == sorted(span.name for span in watch.finished)
 
 
-def test_span_names_azure_and_the_agent(stage: Stage, gateway: Gateway, watch: Watch) -> None:
+def test_telemetry_span_names_azure_and_the_agent(
+    stage: Stage, gateway: Gateway, watch: Watch
+) -> None:
     """The class of the client determines the provider, because its URL may be the host's own."""
     role = stage.cast_sum()
     with AzureOpenAI(
@@ -146,7 +152,7 @@ def test_span_names_azure_and_the_agent(stage: Stage, gateway: Gateway, watch: W
 def test_span_has_the_id_of_a_stored_conversation(
     stage: Stage, speaker: Speaker, gateway: Gateway, watch: Watch
 ) -> None:
-    """Each turn has it too. The Responses API also reports reasoning tokens."""
+    """The span of each turn has the id too. The Responses API also reports reasoning tokens."""
     role = stage.cast_sum()
     client = AutoDiscoveryClient(speaker.openai, gateway)
     client.responses.create(model=role.model, input="Please help me.", conversation="conv_1")
@@ -161,7 +167,9 @@ def test_span_has_the_id_of_a_stored_conversation(
 async def test_turn_sent_by_the_host_has_an_unknown_provider(
     stage: Stage, speaker: Speaker, gateway: Gateway, watch: Watch
 ) -> None:
-    """The host uses a middleware, or its own loop."""
+    """The host sends the turn by a middleware or by its own loop, so the gateway does not know the
+    service.
+    """
     role = stage.cast(Turn("Yes."))
 
     async def send(body: dict[str, Any]) -> dict[str, Any]:
@@ -193,18 +201,20 @@ async def test_turn_sent_by_the_host_has_an_unknown_provider(
         ("", "_OTHER", 0),
     ],
 )
-def test_provider_depends_on_the_url(url: str, provider: str, port: int) -> None:
-    """A service with OpenAI's wire format need not be OpenAI."""
+def test_provider_in_telemetry_depends_on_the_url_of_the_client(
+    url: str, provider: str, port: int
+) -> None:
+    """A service with OpenAI's wire format may have another provider."""
     endpoint = ModelEndpoint.at("m", url)
 
     assert (provider, port) == (endpoint.provider, endpoint.port)
 
 
-async def test_saved_tokens_are_measured(
+async def test_telemetry_measures_saved_tokens(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, watch: Watch
 ) -> None:
-    """Compared to sending every schema with every turn. The size of search answers is measured
-    too.
+    """Saved tokens are the difference to sending every schema with every turn. The size of search
+    answers is also measured.
     """
     gateway = open_gateway(meter_provider=watch.meter, tracer_provider=watch.tracer)
     for number in range(60):

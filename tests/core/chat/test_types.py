@@ -29,7 +29,7 @@ M = "m"
 
 
 class Reading(BaseModel):
-    """Type that a reply is parsed as."""
+    """Type to which a reply is parsed."""
 
     value: int
 
@@ -88,8 +88,8 @@ async def awaiting(client: AsyncAutoDiscoveryClient) -> None:
     assert_type(client.with_options(timeout=1), AsyncAutoDiscoveryClient)
 
 
-def test_wrapper_classes_are_client_classes() -> None:
-    """The annotations above check the static types, this test the classes."""
+def test_wrapper_classes_are_subclasses_of_the_client_classes() -> None:
+    """mypy checks the static types of the functions above; this test checks the classes."""
     assert issubclass(AutoDiscoveryClient, OpenAI)
     assert issubclass(AsyncAutoDiscoveryClient, AsyncOpenAI)
 
@@ -106,7 +106,7 @@ def ask(client: AutoDiscoveryClient) -> None:
 
 
 def test_pyright_in_strict_mode_reports_no_errors(tmp_path: Path) -> None:
-    """A wrong line, added to the file, must be reported."""
+    """The test also adds a wrong line to the file, which pyright must report."""
     pytest.importorskip("pyright", reason="comes with the extra `dev`")
     wrong = tmp_path / "wrong.py"
     wrong.write_text(WRONG, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Usage reports of services, in various places of a stream or with missing fields."""
+"""Token usage reports of services, in various places of a stream or with missing fields."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SEARCHES = [
     event({}, finish="tool_calls", usage=usage(10)),
 ]
 SILENT = {"in no chunk at all", "alone"}
-"""Streams for which the SDK's helper returns no usage."""
+"""Cases in which the SDK's stream helper returns no usage."""
 LATER = {
     name: parts for name, parts in STREAMS.items() if any(b"_tokens" in part for part in parts)
 }
@@ -58,7 +58,7 @@ def prompt_tokens(chunks: list[ChatCompletionChunk]) -> list[int]:
 
 
 def snapshot(client: OpenAI) -> Any:
-    """Return the final state of the SDK's stream helper."""
+    """Return the final state of the SDK's stream helper for one stream."""
     with client.chat.completions.stream(model="m", messages=ASK) as stream:
         return stream.get_final_completion()
 
@@ -70,8 +70,10 @@ def summary(chunks: list[ChatCompletionChunk]) -> tuple[str, list[str]]:
 
 
 @pytest.mark.parametrize("where", STREAMS)
-def test_turn_reports_the_usage_of_the_service(functions: Gateway, where: str) -> None:
-    """Once, at the end, and also to the SDK's helper."""
+def test_stream_of_one_turn_reports_the_token_usage_of_the_service(
+    functions: Gateway, where: str
+) -> None:
+    """The stream reports it once, at the end, and the SDK's helper reads it too."""
     with (
         Canned([*STREAMS[where], DONE]) as server,
         OpenAI(base_url=server.base_url, api_key="test", max_retries=0) as bare,
@@ -120,7 +122,7 @@ USAGES: dict[str, Any] = {
     "null": None,
     "another type": "unknown",
 }
-"""Usages of one turn, in the format of the Responses API."""
+"""Token usages of one turn in the format of the Responses API, keyed by their fault."""
 SEARCH = {"name": "search_tools", "arguments": '{"query": "add"}'}
 MESSAGE = {
     "type": "message",
@@ -130,7 +132,7 @@ MESSAGE = {
     "content": [{"type": "output_text", "text": "Hi.", "annotations": []}],
 }
 OUTPUTS: list[dict[str, Any]] = [{"type": "function_call", "call_id": "c", **SEARCH}, MESSAGE]
-"""A search, then a text."""
+"""Output of the first turn (a search) and of the second (a text)."""
 
 
 def completion(message: dict[str, Any], usage: Any) -> bytes:
@@ -145,20 +147,20 @@ def response(item: dict[str, Any], usage: Any) -> dict[str, Any]:
 
 
 def chat_field_names(usage: Any) -> Any:
-    """Convert a usage to the field names of Chat Completions."""
+    """Convert a token usage of the Responses API to the field names of Chat Completions."""
     text = json.dumps(usage).replace("input_", "prompt_").replace("output_", "completion_")
     return json.loads(text)
 
 
 def double_usage(usage: Any) -> Any:
-    """Return the usage of two equal turns."""
+    """Return the total usage of two turns that both have *usage*."""
     if isinstance(usage, dict):
         return {key: double_usage(value) for key, value in usage.items()}
     return usage * 2 if isinstance(usage, int | float) else usage
 
 
 @pytest.mark.parametrize("name", USAGES)
-def test_chat_adds_usages_that_lack_fields(functions: Gateway, name: str) -> None:
+def test_chat_completions_add_token_usages_that_lack_fields(functions: Gateway, name: str) -> None:
     calls = {"tool_calls": [{"id": "c", "type": "function", "function": SEARCH}]}
     usage = chat_field_names(USAGES[name])
     turns = [[completion(message, usage)] for message in (calls, {"content": "Hi."})]
@@ -177,7 +179,9 @@ def test_chat_adds_usages_that_lack_fields(functions: Gateway, name: str) -> Non
 
 
 @pytest.mark.parametrize("name", USAGES)
-def test_chat_streams_add_usages_that_lack_fields(functions: Gateway, name: str) -> None:
+def test_chat_completion_streams_add_token_usages_that_lack_fields(
+    functions: Gateway, name: str
+) -> None:
     usage = chat_field_names(USAGES[name])
     search = event(fragment(0, id="a", type="function", **SEARCH))
     ends = [event({}, finish="stop"), event(usage=usage), DONE]
@@ -194,7 +198,7 @@ def test_chat_streams_add_usages_that_lack_fields(functions: Gateway, name: str)
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("name", USAGES)
-def test_responses_add_usages_that_lack_fields(
+def test_responses_api_adds_token_usages_that_lack_fields(
     functions: Gateway, name: str, *, stream: bool
 ) -> None:
     bodies = [response(item, USAGES[name]) for item in OUTPUTS]
@@ -224,7 +228,7 @@ def test_responses_add_usages_that_lack_fields(
 
 
 @pytest.mark.parametrize("name", ["no total", "empty", "another type"])
-def test_token_budget_holds_for_usages_without_a_total(
+def test_token_budget_applies_to_usages_without_a_total(
     open_gateway: OpenGateway, name: str
 ) -> None:
     gateway = open_gateway(options=Options(chat=ChatOptions(max_tokens=4, max_turns=9)))

@@ -1,4 +1,4 @@
-"""The window of proxies in whole conversations."""
+"""The choice of proxies (found tools in the tool list) over whole conversations."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def wide_options(**discovery: Any) -> Options:
 
 @pytest.mark.requirement("auto:rule-9")
 @pytest.mark.parametrize("own", [0, 100, 126])
-async def test_proxies_are_limited_per_search_conversation_and_request(
+async def test_number_of_proxies_is_limited_per_search_conversation_and_request(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, catalog_of: CatalogOf, own: int
 ) -> None:
-    """8 per search, 24 per conversation, 128 tools in total; the server refuses a request with
-    more.
+    """The limits are 8 per search, 24 per conversation, and 128 tools in total. The server refuses
+    a request with more.
     """
     gateway = open_gateway(catalog_of(300), options=wide_options())
     searches = [find(f"{noun} of the account") for noun in NOUNS[:5]]
@@ -60,10 +60,10 @@ async def test_proxies_are_limited_per_search_conversation_and_request(
     assert own == 126 or row_names <= set(role.tool_names[5])
 
 
-async def test_tool_removed_from_the_window_can_still_be_called(
+async def test_tool_that_is_no_longer_a_proxy_can_still_be_called(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """The tool list is a convenience, not a permission."""
+    """A model may call tools that are not in its tool list."""
     gateway = open_gateway(catalog_of(60), options=wide_options(proxies_per_conversation=2))
     role = stage.cast(
         find("list_invoice"),
@@ -80,7 +80,7 @@ async def test_tool_removed_from_the_window_can_still_be_called(
 
 
 def with_objects(messages: list[Any]) -> list[Any]:
-    """Return the model's messages as SDK objects."""
+    """Return *messages* with the model's messages as SDK objects."""
     return [
         ChatCompletionMessage.model_validate(item) if item["role"] == "assistant" else item
         for item in messages
@@ -88,7 +88,7 @@ def with_objects(messages: list[Any]) -> list[Any]:
 
 
 def with_objects_inside(messages: list[Any]) -> list[Any]:
-    """Return dictionaries that contain SDK objects, as in many examples."""
+    """Return *messages* as dictionaries that contain SDK objects, as in many examples."""
     return [
         {**item, "tool_calls": ChatCompletionMessage.model_validate(item).tool_calls}
         if item["role"] == "assistant"
@@ -98,7 +98,7 @@ def with_objects_inside(messages: list[Any]) -> list[Any]:
 
 
 def with_parts(messages: list[Any]) -> list[Any]:
-    """Return tool messages with content in parts."""
+    """Return *messages* with the content of tool messages in parts."""
     return [
         {**item, "content": [{"type": "text", "text": item["content"]}]}
         if item["role"] == "tool"
@@ -111,7 +111,7 @@ def with_parts(messages: list[Any]) -> list[Any]:
 async def test_new_client_derives_the_same_tools_from_the_messages(
     stage: Stage, speaker: Speaker, functions: Gateway, form: Any
 ) -> None:
-    """Hosts store messages and continue in another process."""
+    """Hosts store the messages of a conversation and continue in another process."""
     role = stage.cast(find("add two numbers"), find("greet a person"), Turn("Done."))
     await speaker.ask("whole", functions, role)
     messages = role.requests[-1].messages
@@ -128,7 +128,7 @@ async def test_new_client_derives_the_same_tools_from_the_messages(
 async def test_messages_of_the_caller_are_identical_in_every_turn(
     stage: Stage, speaker: Speaker, functions: Gateway, form: Any
 ) -> None:
-    """The prompt cache must stay valid in whatever form the caller passes messages."""
+    """So the prompt cache stays valid, in whatever form the caller passes messages."""
     call = {"id": "c", "type": "function", "function": {"name": "x", "arguments": "{}"}}
     past = [
         *ASK,
@@ -149,7 +149,7 @@ async def test_messages_of_the_caller_are_identical_in_every_turn(
 async def test_search_result_in_another_tools_output_adds_no_tools(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """A note, a web page or a mail may contain anything."""
+    """The output of another tool, such as a note, a web page or a mail, may contain anything."""
 
     def read_note() -> str:
         """Read the note."""
@@ -174,7 +174,7 @@ TELL = "---\ntitle: send_email\ngraph_requires: get_location\n---\n"
 
 @pytest.mark.requirement("edge:outside-window-is-no-proxy", "auto:rule-9")
 @pytest.mark.parametrize("wanted", [False, True])
-async def test_prerequisite_outside_the_window_is_named_and_callable_by_the_call_tool(
+async def test_prerequisite_that_is_not_a_proxy_is_named_and_callable_by_the_call_tool(
     stage: Stage,
     speaker: Speaker,
     open_gateway: OpenGateway,
@@ -182,7 +182,7 @@ async def test_prerequisite_outside_the_window_is_named_and_callable_by_the_call
     tmp_path: Path,
     wanted: bool,
 ) -> None:
-    """It becomes a proxy only inside the window, or if configured."""
+    """The prerequisite becomes a proxy only if the limit allows it, or the options demand it."""
     (tmp_path / "tell.md").write_text(TELL, "utf-8")
     gateway = open_gateway(
         (*catalog, *definitions(200)),
@@ -208,10 +208,10 @@ async def test_prerequisite_outside_the_window_is_named_and_callable_by_the_call
     assert ["called get_location"] == role.results(2)
 
 
-async def test_removed_tool_is_not_listed_and_its_call_is_explained(
+async def test_tool_removed_from_the_catalog_is_not_listed_and_its_call_is_explained(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway
 ) -> None:
-    """Catalogs change during conversations."""
+    """The tool was removed from the catalog during the conversation."""
     shelf = Shelf([tool("send_email", "Send an e-mail."), tool("send_letter", "Send a letter.")])
     gateway = open_gateway()
     gateway.add_server("shelf", server=shelf.server)

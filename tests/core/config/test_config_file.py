@@ -14,7 +14,7 @@ from gateway.errors import ConfigError
 AT = datetime(2026, 11, 22, 7, 8, 9, tzinfo=UTC)
 
 
-def test_backups_are_dated_and_never_overwritten(tmp_path: Path) -> None:
+def test_backup_path_contains_the_date_and_is_never_an_existing_file(tmp_path: Path) -> None:
     """Two backups within one second get different names."""
     file = tmp_path / "a.json"
     created = write_text(file, "1", expected="", backup=backup_path(file, AT))
@@ -31,7 +31,7 @@ def test_backups_are_dated_and_never_overwritten(tmp_path: Path) -> None:
 
 
 def test_edit_keeps_links_and_byte_order_marks(tmp_path: Path) -> None:
-    """Dotfiles are often links, and some editors mark UTF-8."""
+    """Configuration files are often symbolic links, and some editors mark UTF-8."""
     file, link = tmp_path / "a", tmp_path / "b"
     file.write_bytes(b"\xef\xbb\xbf1")
     link.symlink_to(file)
@@ -41,7 +41,7 @@ def test_edit_keeps_links_and_byte_order_marks(tmp_path: Path) -> None:
 
 
 def test_edit_does_not_overwrite_concurrent_changes(tmp_path: Path) -> None:
-    """Clients write their files too."""
+    """Other programs, such as MCP clients, write the file too."""
     file = tmp_path / "a"
     file.write_text("theirs")
 
@@ -61,7 +61,7 @@ def test_error_names_the_file_that_cannot_be_read_or_written(tmp_path: Path) -> 
 
 
 def test_add_server_keeps_the_rest_of_the_file(tmp_path: Path) -> None:
-    """The order, other keys, the name of the table and the mode of the file stay."""
+    """The order, other keys, the name of the table of servers, and the mode of the file stay."""
     path = tmp_path / "mcp.json"
     path.write_text('{"inputs": [1], "servers": {"b": {"url": "u"}, "a": {}}}')
     path.chmod(0o600)
@@ -89,7 +89,7 @@ def test_add_server_leaves_an_invalid_file_unchanged(tmp_path: Path, text: str) 
     assert text == path.read_text()
 
 
-def test_undo_restores_the_file_but_keeps_later_changes(tmp_path: Path) -> None:
+def test_undo_edit_restores_the_file_but_keeps_later_changes(tmp_path: Path) -> None:
     path = tmp_path / "mcp.json"
     created = add_server(path, "c", {})
     undo_edit(created)

@@ -17,7 +17,7 @@ from tests.conftest import OpenGateway
 TABLE = {"sample": {"searchable": ["owner.team"], "maxEntries": 1}, "plain": {}}
 
 
-def test_kinds_table_declares_kinds_with_defaults() -> None:
+def test_kinds_in_the_configuration_get_default_settings() -> None:
     sample = CustomKind(searchable=("owner.team",), max_entries=1)
 
     manifest = parse_manifest({"mcpServers": {}, "kinds": TABLE})
@@ -39,15 +39,17 @@ def test_kinds_table_declares_kinds_with_defaults() -> None:
         ({"sample": {"searchable": ["$a"]}}, "kind 'sample': field"),
     ],
 )
-def test_invalid_kind_is_refused_with_a_remedy(raw: object, message: str) -> None:
+def test_invalid_kind_in_the_configuration_is_refused_with_a_remedy(
+    raw: object, message: str
+) -> None:
     with pytest.raises(ConfigError, match=message):
         parse_manifest({"mcpServers": {}, "kinds": raw})
 
 
-async def test_configured_kind_limits_entries_and_searchable_fields(
+async def test_configured_kind_limits_its_entries_and_their_searchable_metadata(
     open_gateway: OpenGateway, options: Options
 ) -> None:
-    """It also applies to entries that already exist."""
+    """The settings also apply to entries that already exist."""
     gateway = open_gateway(options=options)
     entry = Entry(kind="sample", name="x", metadata={"owner": {"team": "botany"}})
     await gateway.catalog.put(entry)
@@ -64,10 +66,12 @@ async def test_configured_kind_limits_entries_and_searchable_fields(
         await gateway.catalog.put(Entry(kind="sample", name="y"))
 
 
-async def test_reload_replaces_declared_kinds(
+async def test_reload_replaces_kinds_declared_in_the_file(
     open_gateway: OpenGateway, options: Options, tmp_path: Path
 ) -> None:
-    """Removed kinds lose their settings; kinds declared without a file stay."""
+    """Kinds that were removed from the file lose their settings; kinds declared without a file
+    stay.
+    """
     path = tmp_path / "mcp.json"
     path.write_text(json.dumps({"mcpServers": {}, "kinds": {"sample": {}}}), "utf-8")
     gateway = open_gateway(options=options)

@@ -55,7 +55,7 @@ def test_existing_member_is_replaced_in_place() -> None:
 
 @pytest.mark.parametrize("name", ["a", "b"])
 def test_member_is_removed_with_its_lines(name: str) -> None:
-    """The first or the last member, with or without a comma."""
+    """*name* is the first or the last member, with or without a comma."""
     remaining = remove_member(COMMENTED, "mcpServers", name)
     whole = parse(remaining, where="f")
 
@@ -79,7 +79,7 @@ def test_member_is_removed_with_its_lines(name: str) -> None:
     ],
 )
 def test_edit_keeps_the_layout_of_small_files(text: str, expected: str) -> None:
-    """One line stays one line; tabs and line ends are kept."""
+    """A file of one line stays one line; tabs and line ends are kept."""
     assert expected == add_member(text, "s", "n", value=1)
 
 
@@ -95,7 +95,7 @@ def test_edit_keeps_the_layout_of_small_files(text: str, expected: str) -> None:
     ],
 )
 def test_removal_keeps_the_other_members(text: str, expected: str) -> None:
-    """The removal of a missing member changes nothing."""
+    """Removing a member that is missing changes nothing."""
     assert expected == remove_member(text, "s", "n")
 
 
@@ -121,26 +121,28 @@ def test_set_and_remove_change_only_their_member(
 
 
 @pytest.mark.parametrize("text", ["[]", "7", "{", "{'s': {'n': 1}}"])
-def test_unsafe_edit_is_refused(text: str) -> None:
+def test_edit_of_json_that_could_damage_the_file_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"f\.json"):
         add_member(text, "s", "m")
 
 
 @pytest.mark.parametrize("text", ["{x: '}', }", "{a: 'x}y', \"s\": {}}", "{x: ',', }"])
 def test_edit_of_json5_strings_with_braces_is_refused(text: str) -> None:
-    """JSON5 allows single quotes. A result that parses differently is discarded."""
+    """JSON5 allows single quotes, which the editor does not understand. It discards its result if
+    that parses differently.
+    """
     with pytest.raises(ConfigError, match="by hand"):
         add_member(text, "s", "m")
 
 
 def test_removal_of_a_duplicate_member_is_refused() -> None:
-    """Otherwise the other member would become effective."""
+    """Otherwise the other member of the same name would become effective."""
     with pytest.raises(ConfigError, match="twice in one object: remove one"):
         remove_member('{"s": {"n": 1, "n": 2}}', "s", "n")
 
 
 def test_comments_and_trailing_commas_are_parsed() -> None:
-    """VS Code writes them."""
+    """VS Code writes comments and trailing commas."""
     assert {"a": [1]} == parse("{// x\n'a': [1,], /* y */}", where="f")
 
 
@@ -154,7 +156,7 @@ def test_comments_and_trailing_commas_are_parsed() -> None:
         ("[" * 100_000, "nested too deeply"),
     ],
 )
-def test_parse_error_names_line_and_column(text: str, named: str) -> None:
+def test_json_parse_error_names_line_and_column(text: str, named: str) -> None:
     with pytest.raises(ConfigError, match=r"f\.json") as caught:
         parse(text, where="f.json")
 

@@ -19,6 +19,7 @@ VARIABLE = "GATEWAY_TEST_TOKEN"
 
 @pytest.fixture
 def token() -> Iterator[str]:
+    """Set an environment variable that configurations can refer to, and yield its value."""
     os.environ[VARIABLE] = "s3cret"
     yield os.environ[VARIABLE]
     del os.environ[VARIABLE]
@@ -31,7 +32,7 @@ def write_config(folder: Path, whole: object) -> Path:
 
 
 def warnings_for(entry: object) -> list[str]:
-    """Return the warnings for a file with one server."""
+    """Return the warnings for a configuration file with *entry* as its only server."""
     return [note.detail for note in parse_manifest({"mcpServers": {"it": entry}}).warnings]
 
 
@@ -50,8 +51,8 @@ def test_stdio_and_http_servers_are_read(tmp_path: Path) -> None:
     assert () == manifest.warnings
 
 
-def test_vs_code_key_and_byte_order_mark_are_accepted(tmp_path: Path) -> None:
-    """Several clients may share one file."""
+def test_configuration_with_vs_codes_key_or_byte_order_mark_is_accepted(tmp_path: Path) -> None:
+    """Several clients may share one file, and use different keys for the table of servers."""
     path = tmp_path / "mcp.json"
     path.write_bytes(b'\xef\xbb\xbf{"servers": {"a": {"command": "run"}}, "inputs": []}')
 
@@ -70,8 +71,10 @@ def test_vs_code_key_and_byte_order_mark_are_accepted(tmp_path: Path) -> None:
         '{"time": 1, "mcpServers": {}, "time": 1}',
     ],
 )
-def test_duplicate_name_is_refused(tmp_path: Path, text: str) -> None:
-    """If the last one silently won, a reader of the first would approve the wrong command."""
+def test_two_servers_of_the_same_name_are_refused(tmp_path: Path, text: str) -> None:
+    """If the last server of this name silently won, a person who reads the first would approve the
+    wrong command.
+    """
     path = tmp_path / "mcp.json"
     path.write_text(text, "utf-8")
 
@@ -97,8 +100,8 @@ def test_server_is_trusted_only_if_the_file_says_true() -> None:
     assert ("odd",) == manifest.unusable
 
 
-def test_variables_resolve_from_environment_or_default(token: str) -> None:
-    """Secrets stay outside the file."""
+def test_references_resolve_to_environment_variables_or_defaults(token: str) -> None:
+    """Secrets can then stay outside the file."""
     manifest = parse_manifest(
         {
             "mcpServers": {
@@ -144,8 +147,8 @@ def test_invalid_server_does_not_affect_the_others() -> None:
     assert 1 == len(manifest.warnings)
 
 
-def test_unknown_keys_are_warnings() -> None:
-    """Nobody would notice that a misspelt key has no effect."""
+def test_unknown_key_in_the_configuration_is_a_warning() -> None:
+    """Otherwise nobody would notice that a misspelt key has no effect."""
     manifest = parse_manifest({"mcpServers": {"a": {"command": "r", "arsg": []}}, "mcpServer": {}})
 
     assert ["unknown key 'mcpServer'", "unknown key 'arsg' is ignored"] == [
@@ -173,13 +176,13 @@ def test_file_without_a_server_table_is_refused(tmp_path: Path, content: bytes, 
     assert named in str(caught.value)
 
 
-def test_missing_file_error_names_path_and_remedy(tmp_path: Path) -> None:
+def test_missing_configuration_error_names_path_and_remedy(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"or name another file$"):
         read_manifest(tmp_path / "none.json")
 
 
 def test_transforms_and_virtual_servers_are_read() -> None:
-    """Transforms keep their order of application. A bare list means ``allow``."""
+    """Transforms keep their order of application. A bare list of tools means ``allow``."""
     tools = {
         "allow": ["get_*"],
         "deny": ["*_x"],
@@ -256,7 +259,7 @@ def test_invalid_transforms_make_the_server_unusable(tools: object, named: str) 
     ("entry", "named"),
     [
         (7, "must be an object"),
-        ({}, "needs 'tools'"),
+        ({}, "needs 'tools', 'resources' or 'prompts'"),
         ({"tools": {"a": 7}}, "tools.a must be an object"),
         ({"tools": {"a": "b"}}, "server/tool, not 'b'"),
         ({"prompts": ["a"]}, "prompts must be an object"),
@@ -276,13 +279,13 @@ def test_virtual_server_must_not_share_a_servers_name() -> None:
     virtual = {"a": {"tools": {"x": "a/y"}}}
     manifest = parse_manifest({"mcpServers": {"a": {"command": "r"}}, "virtualServers": virtual})
 
-    assert "has the name of a server" in manifest.warnings[0].detail
+    assert "has the same name as a server" in manifest.warnings[0].detail
     with pytest.raises(ConfigError, match="'virtualServers' must be an object"):
         parse_manifest({"mcpServers": {}, "virtualServers": []})
 
 
-def test_files_of_other_clients_keep_their_meaning(tmp_path: Path) -> None:
-    """Names with spaces, files of variables, and variables of editors."""
+def test_configuration_files_of_other_clients_keep_their_meaning(tmp_path: Path) -> None:
+    """Such files have names with spaces, files of variables, and variables of editors."""
     (tmp_path / ".env").write_text('export KEY="a b"\nLEVEL=2 # low\nPLAIN=$KEY\n', "utf-8")
     entry = {
         "command": "${workspaceFolder}/run",
@@ -307,8 +310,8 @@ def test_files_of_other_clients_keep_their_meaning(tmp_path: Path) -> None:
     assert before != read_manifest(path).servers["git-hub"].approval_digest(b"k")
 
 
-def test_editor_input_variables_are_refused(tmp_path: Path) -> None:
-    """The server would receive them literally."""
+def test_input_variables_of_editors_are_refused(tmp_path: Path) -> None:
+    """Only editors know their values, so the server would receive them literally."""
     variable, mend = "${input:key}", "write ${NAME} in its place, and set NAME"
     assert [
         f"mcp.json: server 'it': only an editor can fill in {variable}: {mend}"
@@ -319,8 +322,8 @@ def test_editor_input_variables_are_refused(tmp_path: Path) -> None:
     ]
 
 
-def test_servers_with_equal_converted_names_are_reported() -> None:
-    """The second would hide the first."""
+def test_server_whose_converted_name_is_taken_is_reported() -> None:
+    """The second server would hide the first."""
     table = {"a b": {"command": "x"}, "a-b": {"command": "y"}}
     manifest = parse_manifest({"mcpServers": table})
 

@@ -9,8 +9,8 @@ from gateway.errors import ConfigError
 from gateway.options import AccessPolicy
 
 
-def test_policies_keep_their_order() -> None:
-    """The keys are the names of the option fields."""
+def test_policies_in_the_configuration_keep_their_order() -> None:
+    """Keys of the file are the names of the option's fields."""
     policies = [
         {"action": "deny", "tools": ["*/delete_*"], "users": ["b*"]},
         {"action": "limit", "calls": 3, "cost": 2, "per": "day", "by": []},
@@ -36,7 +36,9 @@ def test_policies_keep_their_order() -> None:
         ([{"action": "deny", "scopes": [1]}], "policy 1: expected"),
     ],
 )
-def test_invalid_policy_invalidates_the_file(policies: object, message: str) -> None:
+def test_invalid_policy_makes_the_whole_configuration_invalid(
+    policies: object, message: str
+) -> None:
     """Ignoring a policy would allow more than the host wants."""
     with pytest.raises(ConfigError, match=message):
         parse_manifest({"mcpServers": {}, "policies": policies})

@@ -1,4 +1,4 @@
-"""The key ``auth`` of a server."""
+"""The key ``auth`` of a server in an ``mcp.json``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def read_auth(auth: object) -> Manifest:
 
 
 def test_oauth_settings_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Secrets are references."""
+    """References to secrets are resolved."""
     monkeypatch.setenv("MY_SECRET", "s3cret-value")
     oauth = read_auth(
         {
@@ -46,7 +46,9 @@ def test_oauth_settings_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_token_exchange_settings_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Omitted values are empty. Another endpoint makes another server, which needs approval."""
+    """Omitted settings are empty. A server with another token endpoint counts as changed and needs
+    approval.
+    """
     monkeypatch.setenv("MY_SECRET", "s3cret-value")
     entry = {"type": "token_exchange", "token_url": "https://idp.example/token"}
     full: dict[str, Any] = {

@@ -1,4 +1,6 @@
-"""Calls that need the host's approval, and the equality of approved and sent calls."""
+"""Calls that need the host's approval. The arguments that the host approved are the ones that are
+sent.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,10 @@ TOOLS = ToolList(names=MetaNames(search="search_tools", call="call_tool"), mode=
 
 
 @pytest.mark.parametrize("confirm", ["destructive", "not_read_only"])
-async def test_untrusted_hints_do_not_avoid_an_approval(
+async def test_tool_hints_of_an_untrusted_server_do_not_avoid_an_approval(
     open_gateway: OpenGateway, confirm: Confirm
 ) -> None:
-    """The host can trust a whole server or one tool."""
+    """They do so only if the host trusts the whole server, or this tool."""
     gateway = open_gateway()
     gateway.add_source(ListSource("stranger", [tool("look", hints=READS)]))
     gateway.add_source(ListSource("friend", [tool("see", hints=READS)], trusted=True))
@@ -44,8 +46,10 @@ async def test_untrusted_hints_do_not_avoid_an_approval(
     assert {"friend/see", "other/read", "v/view"} == entities.keys() - needing_approval
 
 
-async def test_untrusted_hints_can_require_an_approval(open_gateway: OpenGateway) -> None:
-    """If nobody can be asked, only tools marked as destructive are refused."""
+async def test_tool_hints_of_an_untrusted_server_can_require_an_approval(
+    open_gateway: OpenGateway,
+) -> None:
+    """If nobody can be asked, only tools that are marked as destructive are refused."""
     hints = {"look": READS, "silent": Hints(), "wipe": Hints(read_only=True, destructive=True)}
     gateway = open_gateway([tool(name, hints=hint) for name, hint in hints.items()])
 
@@ -79,7 +83,9 @@ def mutate(value: Any) -> None:
 
 @pytest.mark.parametrize("by_meta_tool", [True, False])
 def test_approved_arguments_are_the_sent_arguments(by_meta_tool: bool) -> None:
-    """Callers may change the objects of the call or of the approval meanwhile."""
+    """The caller may change its own arguments while the host decides, and the host may change its
+    copy.
+    """
     shelf = Shelf([tool("pay")])
     with closing(Gateway(vector_store=MemoryVectorStore())) as gateway:
         gateway.add_server("shelf", server=shelf.server)

@@ -1,4 +1,4 @@
-"""Names of the meta-tools, and the digest of the catalog."""
+"""Names of the meta-tools, and the summary ("digest") of the catalog."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def entities(**counts: int) -> list[Entity]:
 def test_meta_tools_avoid_names_of_the_host_and_the_catalog(
     options: dict[str, Any], host_names: tuple[str, ...], avoid: tuple[str, ...], expected: Any
 ) -> None:
-    """Services refuse requests with two tools of the same name."""
+    """Model services refuse requests with two tools of the same name."""
     names = meta_names(DiscoveryOptions(**options), host_names, avoid=avoid)
 
     assert expected == (names.search, names.call)
@@ -52,8 +52,8 @@ def test_meta_tools_avoid_names_of_the_host_and_the_catalog(
     assert "other" not in names
 
 
-def test_long_replacement_name_is_legal() -> None:
-    """The maximum is 64 characters."""
+def test_replacement_name_of_a_meta_tool_is_never_too_long() -> None:
+    """A tool name has at most 64 characters."""
     long = "s" * 64
     names = meta_names(DiscoveryOptions(search_name=long), [long, f"gateway_{long}"[:60]])
 
@@ -61,7 +61,7 @@ def test_long_replacement_name_is_legal() -> None:
 
 
 def test_search_tool_description_contains_the_digest() -> None:
-    """Without a digest it only describes the search."""
+    """The digest summarizes the catalog. Without one, the description is only about the search."""
     plain, call = meta_tools(NAMES, "")
     telling, _ = meta_tools(NAMES, "The catalog holds 1 tool: time (1: zone).")
 
@@ -71,9 +71,9 @@ def test_search_tool_description_contains_the_digest() -> None:
     assert "you cannot. The catalog holds 1 tool: time (1: zone).'" in str(telling["function"])
 
 
-def test_digest_lists_servers_by_size_with_frequent_words() -> None:
-    """It tells a model which tools it can search for, and is stable while the catalog is
-    unchanged.
+def test_catalog_digest_lists_servers_by_size_with_frequent_words() -> None:
+    """From the digest, a model sees for which tools it can search. It is stable while the catalog
+    is unchanged.
     """
     listed = entities(mail=1, files=2)
 
@@ -85,8 +85,10 @@ def test_digest_lists_servers_by_size_with_frequent_words() -> None:
 
 
 @pytest.mark.parametrize("budget", [20, 40, 80])
-def test_digest_stays_within_its_budget_and_counts_the_rest(budget: int) -> None:
-    """A thousand servers must not fill the prompt."""
+def test_catalog_digest_stays_within_its_budget_and_counts_the_rest(budget: int) -> None:
+    """Servers beyond the budget are only counted, because a thousand servers must not fill the
+    prompt.
+    """
     text = catalog_digest(
         entities(**{f"server_{number}": 1 for number in range(50)}), budget=budget
     )

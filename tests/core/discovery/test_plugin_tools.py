@@ -1,4 +1,4 @@
-"""Meta-tools of plugins: their place in tool lists, and answers to their calls."""
+"""Meta-tools of plugins: their position in tool lists, and answers to their calls."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def with_plugin(open_gateway: OpenGateway, **discovery: Any) -> Gateway:
 
 @pytest.fixture
 def greeting(install_plugin: InstallPlugin, open_gateway: OpenGateway) -> Gateway:
-    """Return a gateway with the plugin."""
+    """Return a gateway with a plugin that adds a meta-tool."""
     install_plugin("greeting_tool", SOURCE)
     return with_plugin(open_gateway)
 
 
-async def test_model_receives_the_plugin_tool_with_its_schema(greeting: Gateway) -> None:
+async def test_model_receives_the_meta_tool_of_a_plugin_with_its_schema(greeting: Gateway) -> None:
     listed = await ToolListBuilder(greeting).build(ToolListRequest(messages=()))
 
     function = functions_of(listed)[-1]
@@ -78,7 +78,7 @@ async def test_model_receives_the_plugin_tool_with_its_schema(greeting: Gateway)
         ({"mode": "native"}, {"wire_format": "responses"}, ["greet"]),
     ],
 )
-async def test_plugin_tool_is_listed_in_every_mode(
+async def test_meta_tool_of_a_plugin_is_listed_in_every_mode(
     greeting: Gateway,
     open_gateway: OpenGateway,
     discovery: dict[str, Any],
@@ -91,7 +91,7 @@ async def test_plugin_tool_is_listed_in_every_mode(
     assert names == [*listed.tool_names]
 
 
-async def test_host_tool_keeps_its_name(greeting: Gateway) -> None:
+async def test_host_tool_keeps_its_name_if_a_plugin_tool_has_the_same(greeting: Gateway) -> None:
     host = {"type": "function", "function": {"name": "greet"}}
     builder = ToolListBuilder(greeting)
 
@@ -109,7 +109,7 @@ async def test_host_tool_keeps_its_name(greeting: Gateway) -> None:
         ({"name": "bug"}, '{"error": "ZeroDivisionError"}', "ZeroDivisionError"),
     ],
 )
-async def test_adapter_answers_calls_of_the_plugin_tool(
+async def test_adapter_answers_calls_of_a_plugins_meta_tool(
     greeting: Gateway, arguments: dict[str, object], text: str, error: str
 ) -> None:
     broker = ToolBroker(greeting)
@@ -120,7 +120,7 @@ async def test_adapter_answers_calls_of_the_plugin_tool(
     assert (text, error) == (answer.text, answer.error)
 
 
-async def test_chat_client_answers_calls_of_the_plugin_tool(greeting: Gateway) -> None:
+async def test_chat_client_answers_calls_of_a_plugins_meta_tool(greeting: Gateway) -> None:
     function = {"name": "greet", "arguments": json.dumps({"name": "Ada"})}
     call = {"id": "c", "type": "function", "function": function}
     turns: list[dict[str, Any]] = [
@@ -139,7 +139,9 @@ async def test_chat_client_answers_calls_of_the_plugin_tool(greeting: Gateway) -
     assert bodies[-1]["messages"][-1]["content"] == "Hello, Ada, from anyone!"
 
 
-async def test_mcp_server_lists_the_plugin_tool_and_answers_its_calls(greeting: Gateway) -> None:
+async def test_mcp_server_lists_a_plugins_meta_tool_and_answers_its_calls(
+    greeting: Gateway,
+) -> None:
     async with Client(mcp_server(greeting)) as client:
         tool = (await client.list_tools()).tools[-1]
         (block,) = (await client.call_tool("greet", {"name": "Ada"})).content
@@ -150,7 +152,9 @@ async def test_mcp_server_lists_the_plugin_tool_and_answers_its_calls(greeting: 
     assert getattr(block, "text", "") == "Hello, Ada, from anyone!"
 
 
-async def test_plugin_tool_refuses_unknown_keys_with_its_schema(greeting: Gateway) -> None:
+async def test_meta_tool_of_a_plugin_refuses_unknown_keys_with_its_schema(
+    greeting: Gateway,
+) -> None:
     broker = ToolBroker(greeting)
     tools = await broker.build_tools((), ())
 
@@ -160,7 +164,7 @@ async def test_plugin_tool_refuses_unknown_keys_with_its_schema(greeting: Gatewa
     assert json.loads(answer.text)["schema"]["additionalProperties"] is False
 
 
-async def test_call_tool_does_not_reach_the_plugin_tool(greeting: Gateway) -> None:
+async def test_call_tool_cannot_call_the_meta_tool_of_a_plugin(greeting: Gateway) -> None:
     broker = ToolBroker(greeting)
     tools = await broker.build_tools((), ())
 
@@ -169,7 +173,7 @@ async def test_call_tool_does_not_reach_the_plugin_tool(greeting: Gateway) -> No
     assert "called directly" in answer.error
 
 
-def test_programs_option_requires_the_plugin(open_gateway: OpenGateway) -> None:
+def test_option_for_programs_requires_the_plugin_for_programs(open_gateway: OpenGateway) -> None:
     options = Options(plugins=(), discovery=DiscoveryOptions(programs=True))
 
     with pytest.raises(ConfigError, match="needs the plugin 'programs'"):

@@ -13,7 +13,7 @@ from tests.fakes import entity, tool
 
 
 def test_proxy_has_the_exposed_name_and_the_real_schema() -> None:
-    """Local references are kept; the dialect is removed."""
+    """References within the schema are kept; the keyword ``$schema`` is removed."""
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:x",
@@ -59,15 +59,15 @@ def test_proxy_description_is_never_empty_or_too_long(
 
 @pytest.mark.parametrize("odd", [{}, {"type": "string"}, {"properties": None}, {"properties": []}])
 def test_any_schema_becomes_an_object_schema(odd: dict[str, object]) -> None:
-    """Services refuse the whole request otherwise."""
+    """Otherwise services refuse the whole request."""
     assert {"type": "object", "properties": {}} == to_parameters(odd)
 
 
 @pytest.mark.parametrize("word", ["oneOf", "anyOf", "allOf"])
-def test_choice_at_the_top_is_replaced_by_its_properties(word: str) -> None:
-    """Services refuse such a schema, so one tool of a server would break every request.
-
-    Google's calendar server had one. The call is checked against the original schema.
+def test_choice_at_the_top_of_a_schema_is_replaced_by_its_properties(word: str) -> None:
+    """Services refuse a schema with such a choice (`anyOf` and others), so one tool of a server
+    would break every request. Google's calendar server had one. The call is checked against the
+    original schema.
     """
     odd: dict[str, object] = {
         "type": "object",
@@ -101,8 +101,8 @@ def test_choice_at_the_top_is_replaced_by_its_properties(word: str) -> None:
         7,
     ],
 )
-def test_dangling_reference_is_removed_and_never_followed(reference: object) -> None:
-    """Services refuse the whole request otherwise. Keywords next to the reference are kept."""
+def test_dangling_reference_in_a_schema_is_removed_and_never_followed(reference: object) -> None:
+    """Otherwise services refuse the whole request. Keywords next to the reference are kept."""
     schema: dict[str, object] = {
         "type": "object",
         "properties": {
@@ -122,8 +122,10 @@ def test_dangling_reference_is_removed_and_never_followed(reference: object) -> 
     } == to_parameters(schema)
 
 
-def test_local_references_are_kept_and_data_is_not_a_schema() -> None:
-    """Cycles are kept too. A property may have the name of a schema keyword."""
+def test_proxy_schema_keeps_local_references_and_keyword_named_properties() -> None:
+    """References that form a cycle are kept too. A property may have the name of a schema
+    keyword.
+    """
     schema: dict[str, object] = {
         "type": "object",
         "properties": {
@@ -142,7 +144,7 @@ def test_local_references_are_kept_and_data_is_not_a_schema() -> None:
 
 
 def test_brief_proxy_has_a_description_of_one_line() -> None:
-    """The same line as in a search result, with the full schema."""
+    """The line is the same as in a search result. The schema is complete."""
     tool_entity = entity(tool("x", "First sentence. Second.\nThird."))
     whole: Any = proxy(tool_entity, DiscoveryOptions())["function"]
     brief: Any = proxy(tool_entity, DiscoveryOptions(), brief=True)["function"]
@@ -165,7 +167,9 @@ NESTED: dict[str, Any] = {
 
 @pytest.mark.parametrize("schema", [CLOSED, NESTED, {**CLOSED, "properties": {"a": {}}}])
 def test_closed_schema_fits_strict(schema: dict[str, Any]) -> None:
-    """At every depth, with local references."""
+    """A closed schema forbids additional properties and requires all others, at every depth and
+    behind local references.
+    """
     assert fits_strict(schema)
 
 
@@ -182,7 +186,7 @@ def test_closed_schema_fits_strict(schema: dict[str, Any]) -> None:
     ],
 )
 def test_open_schema_does_not_fit_strict(changed: dict[str, Any]) -> None:
-    """The service would refuse the whole request."""
+    """The service would refuse the whole request with such a schema."""
     assert not fits_strict({**CLOSED, **changed})
 
 
@@ -193,7 +197,9 @@ def test_open_schema_does_not_fit_strict(changed: dict[str, Any]) -> None:
 def test_proxy_is_strict_only_if_configured_and_possible(
     strict: bool, schema: dict[str, Any], expected: bool | None
 ) -> None:
-    """Off by default, because many compatible services do not know the keyword."""
+    """The option is off by default, because many compatible services do not know the keyword
+    ``strict``.
+    """
     tool_entity = entity(replace(tool("t"), input_schema=schema))
     function: Any = proxy(tool_entity, DiscoveryOptions(strict=strict))["function"]
 

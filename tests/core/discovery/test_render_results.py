@@ -31,13 +31,14 @@ def matches(count: int, prefix: str = "m", **fields: Any) -> tuple[Match, ...]:
 
 
 def read(text: str) -> list[dict[str, Any]]:
+    """Return the rows of tools in a rendered result."""
     rows: list[dict[str, Any]] = json.loads(text)["tools"]
     return rows
 
 
 @pytest.mark.requirement("auto:rule-9")
-def test_rows_are_ordered_by_kind() -> None:
-    """The order of the rows is the order of the proxies."""
+def test_search_result_rows_are_ordered_by_kind_of_match() -> None:
+    """Found tools become proxies in the same order."""
     result = SearchResult(
         mode="hybrid",
         next_steps=matches(1, "n"),
@@ -58,8 +59,8 @@ def test_rows_are_ordered_by_kind() -> None:
     assert ("m0", "m1", "p0", "r0", "n0") == direct_names_in(text)
 
 
-def test_row_contains_required_arguments_and_reason() -> None:
-    """A model that knows the reason searches less."""
+def test_search_result_row_has_required_arguments_and_reason() -> None:
+    """The row shows why a tool was found, so that the model searches less."""
     path = (PathStep(subject="urn:x/m0", predicate="requires", object="urn:x/p0"),)
     result = SearchResult(
         mode="hybrid",
@@ -79,8 +80,8 @@ def test_row_contains_required_arguments_and_reason() -> None:
     ] == read(render(result, OPTIONS))
 
 
-def test_reason_omits_words_that_the_row_contains() -> None:
-    """The model would read these words twice."""
+def test_reason_for_a_found_tool_omits_words_of_its_row() -> None:
+    """Otherwise the model would read these words twice."""
     evident = match("find_x", description="Does it.", evidence=Evidence(words=("find", "Does")))
     half = match("m1", description="Does it.", evidence=Evidence(words=("does", "other")))
     result = SearchResult(mode="hybrid", matches=(evident, half))
@@ -89,7 +90,7 @@ def test_reason_omits_words_that_the_row_contains() -> None:
 
 
 def test_tool_with_a_known_definition_is_only_named() -> None:
-    """The same request contains its definition."""
+    """The model's request contains the definition already."""
     result = SearchResult(mode="graph", matches=matches(2, required=("a",)))
 
     text = render(result, OPTIONS, shown={"m0", "other"})
@@ -100,7 +101,7 @@ def test_tool_with_a_known_definition_is_only_named() -> None:
 
 @pytest.mark.requirement("auto:rule-9")
 def test_search_adds_at_most_eight_proxies_and_names_the_rest() -> None:
-    """The others can be called by name. Tools that the graph added without a reason are only
+    """Further matches can be called by name. Tools that the graph added without a path are only
     names.
     """
     path = (PathStep(subject="urn:x/m0", predicate="requires", object="urn:x/r2"),)
@@ -118,7 +119,9 @@ def test_search_adds_at_most_eight_proxies_and_names_the_rest() -> None:
 
 @pytest.mark.requirement("auto:rule-9")
 def test_declared_supplements_come_before_derived_ones() -> None:
-    """A declared next step comes before a derived related tool or prerequisite."""
+    """Supplements are tools that the graph adds. A declared next step comes before a derived
+    related tool or prerequisite.
+    """
 
     def reached(name: str, predicate: str, *, declared: bool) -> Match:
         step = PathStep(subject="x/m0", predicate=predicate, object=name, declared=declared)
@@ -143,8 +146,8 @@ def test_declared_supplements_come_before_derived_ones() -> None:
 @pytest.mark.parametrize(
     ("mode", "note"), [("empty", "The catalog is empty."), ("graph", "No tool matches.")]
 )
-def test_empty_result_has_a_note(mode: Any, note: str) -> None:
-    """An empty list alone invites the same search again."""
+def test_search_result_without_tools_has_a_note(mode: Any, note: str) -> None:
+    """After an empty list alone, a model would repeat the same search."""
     text = render(SearchResult(mode=mode), OPTIONS)
 
     assert [] == read(text)
@@ -152,7 +155,7 @@ def test_empty_result_has_a_note(mode: Any, note: str) -> None:
     assert () == direct_names_in(text)
 
 
-def test_weak_result_has_a_warning() -> None:
+def test_search_result_with_only_weak_matches_has_a_warning() -> None:
     """Otherwise the best of several bad matches looks good."""
     note = Diagnostic(stage="confidence", code="low_confidence_results")
     result = SearchResult(mode="graph", matches=matches(1), diagnostics=(note,))
@@ -162,8 +165,8 @@ def test_weak_result_has_a_warning() -> None:
 
 
 @pytest.mark.parametrize("budget", [100, 150, 200, 300, 600, 1200])
-def test_result_stays_within_its_budget_and_keeps_the_best_match(budget: int) -> None:
-    """Texts are shortened first, then rows are removed from the end. Remaining rows are
+def test_search_result_stays_within_its_budget_and_keeps_the_best_match(budget: int) -> None:
+    """Texts are shortened first, then rows are removed from the end. All remaining rows are
     complete.
     """
     long = "word " * 60
@@ -208,7 +211,7 @@ RESULTS = st.builds(
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(RESULTS, st.sampled_from([100, 1200, 20_000]), st.integers(1, 12))
 def test_rendered_names_are_parsed_again(result: SearchResult, budget: int, proxies: int) -> None:
-    """The text is the conversation's only record of a search."""
+    """The text is the conversation's only record of the found tools."""
     options = DiscoveryOptions(result_token_budget=budget, proxies_per_search=proxies)
 
     text = render(result, options)
@@ -225,7 +228,7 @@ def test_rendered_names_are_parsed_again(result: SearchResult, budget: int, prox
     st.none() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["tools", "name", "x"]), inner),
 ).map(json.dumps))  # fmt: skip
-def test_parsing_other_text_never_raises(text: str) -> None:
+def test_parsing_any_text_as_a_search_result_never_raises(text: str) -> None:
     assert all(isinstance(name, str) for name in direct_names_in(text))
 
 
@@ -233,19 +236,21 @@ def test_parsing_other_text_never_raises(text: str) -> None:
     "content",
     ["[" * 50_000, json.dumps({"tools": [{"name": "a"}], "pad": "x" * 100_000}), "[]", "null"],
 )
-def test_text_that_is_not_a_result_contains_no_names(content: str) -> None:
+def test_text_that_is_not_a_search_result_contains_no_names(content: str) -> None:
     """Third parties can choose the depth and size of a text."""
     assert () == direct_names_in(content)
 
 
 def schema(name: str) -> JsonObject:
-    """Return parameters whose size depends on the name."""
+    """Return a schema of parameters whose size depends on the tool's name."""
     about = {name: {"type": "string", "description": "x" * 200}}
     return {"type": "object", "properties": about}
 
 
 def test_stable_mode_result_contains_parameters_within_the_budget() -> None:
-    """The first tools get theirs; the others keep their required arguments."""
+    """The first tools are shown with their parameters, the others only with their required
+    arguments.
+    """
     options = DiscoveryOptions(schema_token_budget=300)
     result = SearchResult(
         mode="graph", matches=tuple(match(f"tool_{number}") for number in range(5))
@@ -262,7 +267,7 @@ def test_stable_mode_result_contains_parameters_within_the_budget() -> None:
 
 @pytest.mark.parametrize("schemas", [None, lambda _: {"description": "IMPORTANT"}])
 def test_suspicious_tool_is_shown_without_free_text(schemas: Schemas | None) -> None:
-    """It can be called, but the model sees no long text by its author."""
+    """The tool can be called, but the model sees no long text by the tool's author."""
     odd = {"description": "IMPORTANT", "required": ("a", "IMPORTANT: do it"), "suspicious": True}
     needed = PathStep(subject="urn:x/m0", predicate="requires", object="urn:x/p0", declared=True)
     way = Evidence(path=(needed,))
@@ -282,8 +287,10 @@ def test_suspicious_tool_is_shown_without_free_text(schemas: Schemas | None) -> 
     assert ("m1",) == direct_names_in(text) == direct_names(result, OPTIONS)
 
 
-def test_parameters_are_compact_without_loss() -> None:
-    """A plain parameter becomes a text; others stay schemas. Required ones are named."""
+def test_parameters_in_a_search_result_are_compact_without_loss() -> None:
+    """A parameter of a plain type becomes a text; others stay schemas. The names of the required
+    ones are listed.
+    """
     unit = {"type": "string", "enum": ["km", "mi"]}
     plain = {
         "type": "object",

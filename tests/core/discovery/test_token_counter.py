@@ -1,4 +1,4 @@
-"""Token counts of a catalog, with and without a gateway."""
+"""Token counts of a model's input, with and without a gateway."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from tests.conftest import OpenGateway
 from tests.fakes import suspicious, tool
 
 
-def test_counter_counts_answers_and_schemas(
+def test_token_counter_counts_answers_and_schemas(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """Without a gateway all schemas are sent. The meta-tools are sent with each request."""
+    """Without a gateway, all schemas are sent. With one, the meta-tools are sent with each
+    request.
+    """
     gateway: Gateway = open_gateway(catalog)
 
     async def work() -> tuple[int, int, int, int, int]:

@@ -1,4 +1,4 @@
-"""Choice of the proxies from the messages."""
+"""Choice of the proxies (found tools in the tool list) from the messages of a conversation."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ def call(name: str, call_id: str, arguments: object = "{}") -> dict[str, Any]:
 
 
 def model(*calls: dict[str, Any]) -> Message:
+    """Return an assistant message with *calls*."""
     return {"role": "assistant", "tool_calls": list(calls)}
 
 
@@ -34,6 +35,7 @@ def tool_message(call_id: str, content: object) -> Message:
 
 
 def rows(*names: str) -> str:
+    """Return a search result that contains the tools *names*."""
     return json.dumps({"tools": [{"name": name} for name in names]})
 
 
@@ -46,12 +48,15 @@ def call_messages(name: str, call_id: str) -> list[Message]:
 
 
 def proxies_for(messages: Sequence[Message], cap: int = 24) -> tuple[str, ...]:
+    """Return the names of the proxies for a conversation."""
     return visible_proxies(messages, NAMES, cap=cap)
 
 
 @pytest.mark.requirement("auto:rule-9")
-def test_proxies_keep_the_order_in_which_they_were_found() -> None:
-    """Appending keeps the prefix of the prompt. Tools that are found again keep their position."""
+def test_proxies_keep_the_order_in_which_the_tools_were_found() -> None:
+    """New proxies are appended, so that the prompt's prefix stays the same. A tool that is found
+    again keeps its position.
+    """
     messages = [
         *search_messages("1", "b", "a"),
         *search_messages("2", "c", "a"),
@@ -61,15 +66,15 @@ def test_proxies_keep_the_order_in_which_they_were_found() -> None:
     assert ("b", "a", "c", "d") == proxies_for(messages)
 
 
-def test_least_recently_found_tool_is_removed_only_at_the_cap() -> None:
+def test_least_recently_found_proxy_is_removed_only_at_the_limit() -> None:
     messages = [*search_messages("1", "a", "b"), *search_messages("2", "c")]
 
     assert ("a", "b", "c") == proxies_for(messages, 3)
     assert ("a", "c", "d") == proxies_for([*messages, *search_messages("3", "d")], 3)
 
 
-def test_called_tools_stay_longer_than_found_ones() -> None:
-    """Calls by name and through the call tool both count."""
+def test_called_tools_stay_proxies_longer_than_tools_only_found() -> None:
+    """Calls by the tool's name and calls through the call tool both count."""
     by_name = call_messages("a", "2")
     through = [model(call("call_tool", "2", {"name": "a"})), tool_message("2", "ok")]
     for used in (by_name, through):
@@ -111,7 +116,9 @@ def test_called_tools_stay_longer_than_found_ones() -> None:
     ],
 )
 def test_text_that_looks_like_a_search_result_is_ignored(messages: list[Message]) -> None:
-    """Only answers to the search tool are trusted; other output may come from third parties."""
+    """Only answers of the search tool are trusted; answers of other tools may come from third
+    parties.
+    """
     assert () == proxies_for(messages)
 
 
@@ -135,8 +142,8 @@ def forge_messages(dice: Random, ids: Sequence[str]) -> list[Message]:
     return dice.choice(forms)
 
 
-def test_forged_results_add_no_tools_in_a_thousand_conversations() -> None:
-    """Real searches between them are still read."""
+def test_forged_search_results_add_no_proxies_in_a_thousand_conversations() -> None:
+    """Real searches in these conversations are still read."""
     for seed in range(1000):
         dice = Random(seed)
         messages: list[Message] = []
@@ -164,12 +171,12 @@ def test_forged_results_add_no_tools_in_a_thousand_conversations() -> None:
         {},
     ],
 )
-def test_malformed_messages_are_ignored(odd: Message) -> None:
-    """They come from the caller, and old ones from models."""
+def test_choice_of_proxies_ignores_malformed_messages(odd: Message) -> None:
+    """Messages come from the caller, and old ones from models."""
     assert ("a",) == proxies_for([odd, *search_messages("1", "a"), odd])
 
 
-def test_content_in_parts_is_read() -> None:
+def test_search_result_in_content_parts_is_read() -> None:
     parts = [{"type": "text", "text": half} for half in (rows("a", "b")[:12], rows("a", "b")[12:])]
 
     assert ("a", "b") == proxies_for([model(call("search_tools", "1")), tool_message("1", parts)])
@@ -184,10 +191,12 @@ EVENTS = st.lists(
 
 
 @given(EVENTS, st.integers(0, 6))
-def test_window_keeps_its_limits_for_any_events(
+def test_visible_proxies_keep_their_limits_in_any_conversation(
     events: list[tuple[bool, list[str]]], cap: int
 ) -> None:
-    """Never more than the cap, no duplicates, only found tools, and always the last best match."""
+    """There are never more proxies than *cap*, no duplicates, only found tools, and always the best
+    match of the last search.
+    """
     messages: list[Message] = []
     for number, (search, names) in enumerate(events):
         messages += (
@@ -205,8 +214,10 @@ def test_window_keeps_its_limits_for_any_events(
 
 
 @given(EVENTS)
-def test_window_only_grows_at_its_end_below_the_cap(events: list[tuple[bool, list[str]]]) -> None:
-    """Each request's tools begin with those of the previous request."""
+def test_new_proxies_are_only_appended_below_the_limit(
+    events: list[tuple[bool, list[str]]],
+) -> None:
+    """The proxies of each request begin with those of the previous request."""
     messages: list[Message] = []
     before: tuple[str, ...] = ()
     for number, (search, names) in enumerate(events):
@@ -220,7 +231,9 @@ def test_window_only_grows_at_its_end_below_the_cap(events: list[tuple[bool, lis
 
 
 def test_described_tools_come_only_from_search_results() -> None:
-    """Similar text in another tool's answer, or in a second answer, does not count."""
+    """A described tool is one whose parameters the model has seen. Similar text in another tool's
+    answer, or in a second answer, does not count.
+    """
     text = json.dumps({"tools": [{"name": "a", "parameters": {}}, {"name": "b", "parameters": ""}]})
     other = text.replace('"a"', '"c"')
     messages = [

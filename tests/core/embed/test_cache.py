@@ -41,8 +41,10 @@ limits = st.builds(
 )
 
 
-async def test_texts_are_fitted_and_vectors_have_unit_length() -> None:
-    """Services refuse blank and broken texts. Cosines are computed as dot products."""
+async def test_request_fits_the_texts_and_returns_vectors_of_unit_length() -> None:
+    """Services refuse blank and broken texts. Cosines are computed as dot products of unit
+    vectors.
+    """
     embedder = HashingEmbedder(64, transform=lambda rows: rows * np.float32(7))
 
     answer = await request_vectors(embedder, ["", "a\x00b"], role="query", telemetry=TELEMETRY)
@@ -62,15 +64,17 @@ async def test_texts_are_fitted_and_vectors_have_unit_length() -> None:
     ],
     ids=["nan", "zero", "short batch", "wrong dimension"],
 )
-async def test_unusable_vectors_raise_an_error(spoil: Callable[[Matrix], Matrix]) -> None:
+async def test_request_raises_an_error_if_the_embedder_returns_unusable_vectors(
+    spoil: Callable[[Matrix], Matrix],
+) -> None:
     with pytest.raises(EmbeddingError, match="hashing-64"):
         await request_vectors(
             HashingEmbedder(64, transform=spoil), ["a", "b"], role="query", telemetry=TELEMETRY
         )
 
 
-async def test_required_length_overrides_the_length_of_the_embedder() -> None:
-    """A query vector must match the vectors of the index."""
+async def test_vectors_must_have_the_required_length_whatever_the_embedder_states() -> None:
+    """A query vector must have the length of the vectors in the index."""
     with pytest.raises(EmbeddingError, match="expected 16 dimensions, got 64"):
         await request_vectors(
             HashingEmbedder(64), ["a"], role="query", telemetry=TELEMETRY, dimensions=16
@@ -91,7 +95,7 @@ def test_batches_are_within_the_limits(texts: list[str], limits: EmbeddingLimits
 
 
 @given(st.text(st.characters(), max_size=40), limits)
-def test_fitted_text_is_valid_for_any_service(text: str, limits: EmbeddingLimits) -> None:
+def test_fitted_text_is_valid_for_any_embedding_service(text: str, limits: EmbeddingLimits) -> None:
     """Services refuse blank texts, NUL and unpaired surrogates."""
     fitted = fit_text(text, limits)
 
@@ -137,8 +141,10 @@ async def test_cached_query_is_not_embedded_again(bridge: Bridge) -> None:
     assert np.array_equal(fresh.vectors[::-1], again.vectors)
 
 
-async def test_request_after_an_equal_one_uses_the_cache(bridge: Bridge) -> None:
-    """The caller checked the cache just before the equal request filled it."""
+async def test_query_embedded_by_an_equal_request_is_taken_from_the_cache(bridge: Bridge) -> None:
+    """The query was not in the cache when the caller looked, but the equal request stored it
+    then.
+    """
     embedder = HashingEmbedder(64)
     embed = replace(queries(embedder, bridge), share=run_twice)
 
@@ -158,7 +164,7 @@ async def test_queries_are_split_by_the_limits_of_the_embedder(bridge: Bridge) -
 
 
 async def test_cached_vector_of_another_length_is_embedded_again(bridge: Bridge) -> None:
-    """The model behind a name may change while its vectors are cached."""
+    """The model may change without its name while its vectors are cached."""
     cache = Cache[Vector]("c", max_items=9, ttl_s=60)
     cache.put(("hashing-64", "a"), np.ones(5, np.float32))
 
@@ -167,7 +173,7 @@ async def test_cached_vector_of_another_length_is_embedded_again(bridge: Bridge)
     assert (1, 64) == answer.vectors.shape
 
 
-async def test_failed_request_is_not_cached(bridge: Bridge) -> None:
+async def test_failed_query_embedding_is_not_cached(bridge: Bridge) -> None:
     embedder = HashingEmbedder(64, fail_with=RuntimeError("down"))
     embed = queries(embedder, bridge)
 

@@ -50,7 +50,7 @@ async def documents(
     )
 
 
-async def test_equal_texts_are_embedded_once() -> None:
+async def test_equal_documents_are_embedded_once() -> None:
     """Several servers often offer the same tool."""
     embedder = HashingEmbedder(64)
 
@@ -60,8 +60,8 @@ async def test_equal_texts_are_embedded_once() -> None:
     assert 2 == vectors.tokens
 
 
-async def test_stored_texts_are_not_embedded_again() -> None:
-    """Vectors of another model are not used."""
+async def test_documents_with_stored_vectors_are_not_embedded_again() -> None:
+    """Stored vectors of another model are not used."""
     embedder, store = HashingEmbedder(64), MemoryVectorStore()
     await documents(["a", "b"], embedder, store=store)
     again = await documents(["a", "b", "c"], embedder, store=store)
@@ -75,7 +75,7 @@ async def test_stored_texts_are_not_embedded_again() -> None:
     "row", [np.full(64, np.nan), np.zeros(64), np.ones(63)], ids=["nan", "zeros", "other length"]
 )
 async def test_damaged_stored_vector_is_embedded_again(row: np.ndarray) -> None:
-    """One NaN in the matrix would affect every search."""
+    """One NaN in the matrix of vectors would affect every search."""
     store = MemoryVectorStore()
     store.put("hashing-64", {text_key("a"): row.astype(np.float32)})
 
@@ -86,7 +86,9 @@ async def test_damaged_stored_vector_is_embedded_again(row: np.ndarray) -> None:
 
 
 async def test_stored_vectors_of_the_rarer_length_are_embedded_again() -> None:
-    """The model behind a name may change, and a matrix needs vectors of one length."""
+    """Lengths differ if the model changed without its name. All vectors of a matrix need one
+    length.
+    """
     store = MemoryVectorStore()
     for text, length in (("a", 64), ("b", 64), ("c", 63)):
         store.put("nameless", {text_key(text): np.ones(length, np.float32)})
@@ -97,7 +99,7 @@ async def test_stored_vectors_of_the_rarer_length_are_embedded_again() -> None:
     assert {64} == {row.shape[0] for row in vectors.rows.values()}
 
 
-async def test_failing_embedder_keeps_stored_vectors_with_a_diagnostic() -> None:
+async def test_stored_vectors_are_returned_with_a_diagnostic_if_the_embedder_fails() -> None:
     store, embedder = MemoryVectorStore(), Narrow(64)
     await documents(["a"], embedder, store=store)
     embedder.fail_with = RuntimeError("secret")
@@ -111,7 +113,7 @@ async def test_failing_embedder_keeps_stored_vectors_with_a_diagnostic() -> None
     ]
 
 
-async def test_broken_store_keeps_vectors_in_memory() -> None:
+async def test_vectors_stay_in_memory_if_the_vector_store_fails() -> None:
     vectors = await documents(["a"], HashingEmbedder(64), store=BrokenStore())
 
     assert 1 == len(vectors.rows)
@@ -132,7 +134,7 @@ class Endless(HashingEmbedder):
         raise AssertionError(texts, role)
 
 
-async def test_hanging_request_for_documents_fails() -> None:
+async def test_embedding_documents_fails_if_the_embedder_does_not_answer() -> None:
     vectors = await embed_documents(
         ["a"], embedder=Endless(64), store=MemoryVectorStore(), telemetry=TELEMETRY, timeout_s=0.001
     )

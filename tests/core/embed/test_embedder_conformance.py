@@ -61,7 +61,7 @@ async def test_equal_texts_have_equal_vectors(embedder: Embedder) -> None:
     assert np.allclose(first.vectors, second.vectors, atol=1e-6)
 
 
-async def test_tokens_are_counted_or_unknown(embedder: Embedder) -> None:
+async def test_embedder_returns_the_token_count_or_none(embedder: Embedder) -> None:
     """An unknown number is None, not an estimate."""
     answer = await embedder.embed(TEXTS, role="document")
 

@@ -74,7 +74,7 @@ async def test_only_the_client_retries_requests(
     assert requests == len(model.embedding_requests)
 
 
-async def test_missing_vector_in_the_answer_raises_an_error(
+async def test_answer_with_a_missing_vector_raises_an_error(
     model: ScriptedModel, client: OpenAI
 ) -> None:
     model.embedder.transform = lambda rows: rows[:-1]
@@ -94,7 +94,7 @@ class OddClient(OpenAI):
         return SimpleNamespace(create=lambda **_given: SimpleNamespace(data=data))
 
 
-async def test_vectors_are_sorted_by_index_and_missing_usage_is_unknown() -> None:
+async def test_vectors_are_sorted_by_index_and_tokens_are_none_without_usage() -> None:
     """Vectors of different lengths raise an error."""
     with OddClient(base_url="http://127.0.0.1:1/v1", api_key="test") as client:
         embedder = OpenAIEmbedder(client, model="m")

@@ -20,6 +20,7 @@ TEXTS = [f"text {number}." for number in range(1000)]
 
 @pytest.fixture
 def model() -> Iterator[ScriptedModel]:
+    """HTTP server with OpenAI's API that refuses given texts."""
     with ScriptedModel(script()) as model:
         yield model
 
@@ -60,7 +61,7 @@ async def test_refused_text_is_found_by_halving(
 async def test_texts_that_are_not_refused_get_vectors(
     model: ScriptedModel, embedder: OpenAIEmbedder, places: range
 ) -> None:
-    """The refused texts are adjacent, as the tools of one server are, or spread."""
+    """The refused texts are next to each other, like the tools of one server, or spread."""
     refused = {TEXTS[place] for place in places}
     for text in refused:
         model.refuse(text)
@@ -74,7 +75,9 @@ async def test_texts_that_are_not_refused_get_vectors(
 async def test_service_that_refuses_everything_gets_four_requests(
     model: ScriptedModel, embedder: OpenAIEmbedder
 ) -> None:
-    """A wrong model name is an example. The build fails and is repeated later."""
+    """This happens, for example, after a wrong model name. The build fails and is repeated
+    later.
+    """
     model.refuse("")
 
     vectors = await documents(TEXTS, embedder)
@@ -96,7 +99,7 @@ async def test_service_that_refuses_every_text_gets_a_bounded_number_of_requests
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
-async def test_other_failures_cause_no_search_for_a_refused_text(
+async def test_batch_is_not_halved_after_a_failure_that_is_not_a_refusal(
     model: ScriptedModel, embedder: OpenAIEmbedder, status: int
 ) -> None:
     model.fail(Faults(status=status, times=9), "embeddings")
@@ -118,10 +121,10 @@ async def test_batch_that_is_too_large_is_halved(
     assert (len(TEXTS), {}) == (len(vectors.rows), vectors.refused)
 
 
-async def test_refused_entity_is_reported_and_others_are_found_by_vectors(
+async def test_tool_whose_text_is_refused_is_reported_and_others_are_found_by_vectors(
     open_gateway: OpenGateway, model: ScriptedModel, embedder: OpenAIEmbedder
 ) -> None:
-    """The result is not degraded, because the next request would change nothing."""
+    """The result is not marked as degraded, because another request would change nothing."""
     catalog = [tool(f"send_{letter}", f"Send {letter} by mail.") for letter in "abcdefgh"]
     model.refuse("Send c by mail")
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=PATIENT)

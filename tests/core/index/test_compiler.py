@@ -1,4 +1,4 @@
-"""Snapshots of a changing catalog are equal to snapshots of a fresh start."""
+"""Compiling a changed catalog gives the same snapshot as compiling it for the first time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ HOST = (
 def compile_next(
     compiler: SnapshotCompiler, entities: Sequence[Entity], documents: Sequence[Document] = ()
 ) -> Snapshot:
-    """Compile the next snapshot, with all vectors."""
+    """Compile the next snapshot of *compiler*, with the vectors of all entities."""
     compiler.prepare(entities)
     compiler.vectors.add(rows_of(entities, EMBEDDER))
     return compiler.compile(documents=documents)
@@ -52,7 +52,7 @@ def compile_fresh(entities: Sequence[Entity], documents: Sequence[Document] = ()
 
 
 def assert_equal(expected: Snapshot, snapshot: Snapshot) -> None:
-    """Compare all data that a search reads, bit by bit."""
+    """Compare all data of two snapshots that a search reads, bit by bit."""
     assert expected.entities == snapshot.entities
     assert expected.by_name == snapshot.by_name
     assert expected.server_ids.tolist() == snapshot.server_ids.tolist()
@@ -84,7 +84,7 @@ def change_randomly(draw: random.Random, tool: Entity) -> Entity:
 
 
 @pytest.mark.parametrize("number", range(5))
-def test_changed_catalog_compiles_to_the_snapshot_of_a_fresh_start(number: int) -> None:
+def test_changed_catalog_compiles_to_the_same_snapshot_as_a_new_one(number: int) -> None:
     """Tools are added, changed and removed in any order."""
     draw = random.Random(number)
     compiler = SnapshotCompiler(GraphOptions())
@@ -116,8 +116,8 @@ def test_compiling_does_not_change_earlier_snapshots() -> None:
     assert (None, None) == (empty.graph, empty.vectors)
 
 
-def test_late_vectors_are_added_to_a_snapshot() -> None:
-    """A snapshot with some vectors can be searched before."""
+def test_with_vectors_adds_late_vectors_to_a_snapshot() -> None:
+    """Before that, a snapshot with only some vectors can be searched."""
     compiler = SnapshotCompiler(GraphOptions())
     rows = rows_of(CATALOG, EMBEDDER)
     late = dict(list(rows.items())[:5])
@@ -135,8 +135,10 @@ def test_late_vectors_are_added_to_a_snapshot() -> None:
     assert_equal(compile_fresh(CATALOG), snapshot)
 
 
-def test_only_texts_of_new_entities_are_missing() -> None:
-    """A tool that remains keeps its vector. A removed tool is embedded again when it returns."""
+def test_only_texts_of_new_entities_need_a_vector() -> None:
+    """A tool that stays keeps its vector. A tool that was removed is embedded again when it
+    returns.
+    """
     compiler = SnapshotCompiler(GraphOptions())
     compile_next(compiler, CATALOG[:2])
     compiler.prepare(CATALOG[:1])
@@ -163,16 +165,16 @@ def mean_of(entities: list[Entity]) -> np.ndarray:
     return vectors.mean
 
 
-def test_mean_of_a_catalog_counts_only_kinds_listed_by_servers() -> None:
-    """A catalog without entities of these kinds counts all entities."""
+def test_mean_vector_counts_only_kinds_that_servers_list() -> None:
+    """If a catalog has no such entities, all entities count."""
     alone, together, others = map(mean_of, (TOOLS, [*TOOLS, *OTHERS], OTHERS))
 
     assert np.allclose(alone, together, atol=1e-6)
     assert others.any()
 
 
-def test_servers_and_entries_do_not_share_the_number_of_a_server() -> None:
-    """Only the tools of a server share its number."""
+def test_only_the_tools_of_a_server_share_a_server_id() -> None:
+    """Each server and each catalog entry has an id of its own in `Snapshot.server_ids`."""
     together = compile_snapshot([*TOOLS, *OTHERS])
 
     servers = {

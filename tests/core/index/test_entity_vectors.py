@@ -1,4 +1,4 @@
-"""The vectors of entities in memory: missing texts, and rows that are kept."""
+"""The vectors of entities in memory: texts without a vector, and rows that are kept."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def places(*entities: Entity) -> dict[str, int]:
     return {entity.id: place for place, entity in enumerate(entities)}
 
 
-def test_shared_text_is_missing_once_until_its_last_entity_is_removed() -> None:
+def test_text_of_two_entities_is_missing_once_until_both_are_removed() -> None:
     vectors = EntityVectors()
     vectors.update([], [LIST, SAME, FIND])
     assert 5 == len(vectors.missing_texts)
@@ -43,8 +43,10 @@ def test_shared_text_is_missing_once_until_its_last_entity_is_removed() -> None:
     assert [] == vectors.missing_texts
 
 
-def test_rows_do_not_depend_on_the_order_of_the_vectors() -> None:
-    """Vectors arrive one by one or all at once, in one matrix or in two."""
+def test_rows_of_entities_do_not_depend_on_the_order_of_vectors() -> None:
+    """The vectors of texts arrive one by one or all at once, before or after the first matrix is
+    made.
+    """
     once, singly = EntityVectors(), EntityVectors()
     for vectors in (once, singly):
         vectors.update([], [LIST, SAME, FIND])
@@ -63,8 +65,8 @@ def test_rows_do_not_depend_on_the_order_of_the_vectors() -> None:
     assert rows[1].all()
 
 
-def test_rows_of_the_next_catalog_survive_indexing_the_previous_one() -> None:
-    """Vectors that arrive while a catalog is compiled are added to the previous snapshot."""
+def test_indexing_the_previous_catalog_keeps_rows_of_the_next_one() -> None:
+    """While the next catalog is compiled, arriving vectors are added to the previous snapshot."""
     vectors = EntityVectors()
     vectors.update([], [LIST])
     embed(vectors, vectors.missing_texts)
@@ -79,7 +81,7 @@ def test_rows_of_the_next_catalog_survive_indexing_the_previous_one() -> None:
     assert [True, True] == rows[1].tolist()
 
 
-def test_changed_entity_keeps_its_row_if_its_texts_are_equal() -> None:
+def test_changed_entity_keeps_its_vector_if_its_texts_are_unchanged() -> None:
     vectors = EntityVectors()
     vectors.update([], [LIST, FIND])
     embed(vectors, vectors.missing_texts)

@@ -17,7 +17,7 @@ def _raise() -> Sequence[Document]:
     raise ValueError("the secret")
 
 
-async def test_load_without_a_source_returns_nothing() -> None:
+async def test_load_without_a_source_returns_no_documents() -> None:
     assert ((), ()) == await load(None)
 
 
@@ -39,8 +39,8 @@ async def test_load_reads_folders_files_lists_and_functions(tmp_path: Path, form
 
 
 async def test_load_reports_unreadable_sources(tmp_path: Path) -> None:
-    """Errors of documents are reported in full, other errors only by type, because they may be
-    secret.
+    """Errors about documents are reported in full. Other errors may contain secrets, so only their
+    type is reported.
     """
 
     def broken() -> Sequence[Document]:
@@ -57,8 +57,8 @@ async def test_load_reports_unreadable_sources(tmp_path: Path) -> None:
     assert message == details[2]
 
 
-async def test_broken_document_does_not_affect_others(tmp_path: Path) -> None:
-    """Each fault is reported with file and line, including faults of single rules."""
+async def test_load_reads_other_documents_if_one_is_broken(tmp_path: Path) -> None:
+    """Each fault is reported with file and line, even if it is in a single rule."""
     (tmp_path / "a.md").write_text("---\ntitle: [\n---\n", "utf-8")
     (tmp_path / "b.md").write_text("---\ntitle: Pay\ngraph_edges: [{object: x}]\n---\n", "utf-8")
 
@@ -70,7 +70,7 @@ async def test_broken_document_does_not_affect_others(tmp_path: Path) -> None:
 
 
 async def test_document_with_a_field_of_the_wrong_type_is_skipped() -> None:
-    """An easy mistake in a program: a text instead of a link."""
+    """It is an easy mistake in code that creates documents: here, a text instead of a link."""
     good = Document(id="good", title="Good")
     slip = Document(id="slip", title="Slip", related=("good",))  # type: ignore[arg-type]  # (the point)
 

@@ -24,7 +24,7 @@ def codes_of(report: IndexReport) -> list[str]:
 async def test_report_contains_counts_and_duration_of_the_build(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """Rule 10."""
+    """Rule 10: every build is reported."""
     report = await open_gateway(catalog, strategy="auto", embedder=HashingEmbedder()).report()
 
     assert (2, 12, 12, 24) == (
@@ -40,7 +40,7 @@ async def test_report_contains_counts_and_duration_of_the_build(
     assert () == report.diagnostics
 
 
-async def test_progress_reports_servers_and_embeddings(
+async def test_progress_callback_receives_servers_and_embedded_texts(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
     events: list[tuple[str, int, int]] = []
@@ -56,7 +56,7 @@ async def test_progress_reports_servers_and_embeddings(
 
 
 class HeldEmbedder(HashingEmbedder):
-    """An embedder that embeds once the door is open."""
+    """An embedder that answers only once its door is open."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class HeldEmbedder(HashingEmbedder):
         return await super().embed(texts, role=role)
 
 
-async def test_cancelled_caller_does_not_end_a_shared_build(
+async def test_cancelling_one_caller_does_not_end_a_shared_build(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
     embedder = HeldEmbedder()
@@ -92,7 +92,7 @@ async def test_cancelled_caller_does_not_end_a_shared_build(
 async def test_failing_source_loses_only_its_own_tools_and_is_retried_later(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], strategy: str
 ) -> None:
-    """Searches wait only once for a dead server."""
+    """Only one search waits for a dead server."""
     clock, shelf = ManualClock(), Shelf([ToolDefinition(name="x", input_schema={"type": "object"})])
     shelf.broken = True
     gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder(), clock=clock)
@@ -120,7 +120,7 @@ async def test_failing_source_loses_only_its_own_tools_and_is_retried_later(
 async def test_source_that_fails_again_keeps_its_last_listing(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """A diagnostic reports the old listing."""
+    """A diagnostic reports that the listing is old."""
     shelf = Shelf(catalog)
     gateway = open_gateway()
     gateway.add_server("shelf", server=shelf.server)
@@ -132,7 +132,7 @@ async def test_source_that_fails_again_keeps_its_last_listing(
     assert (13, ["source_stale"]) == (report.entities, codes_of(report))
 
 
-async def test_refresh_lists_changes_and_remove_server_removes_tools(
+async def test_refresh_finds_changed_listings_and_tools_of_removed_servers_disappear(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
     shelf = Shelf(catalog[:2])
@@ -155,7 +155,7 @@ async def test_refresh_lists_changes_and_remove_server_removes_tools(
 async def test_new_server_with_the_name_of_a_removed_one_is_listed(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """The listing of the first server must not be reused."""
+    """The listing of the removed server must not be reused."""
     gateway = open_gateway(catalog[:2])
     await gateway.report()
     await gateway.remove_server("shelf")
@@ -188,10 +188,10 @@ async def test_corrupt_vector_store_is_moved_aside_and_rebuilt(
     assert path.read_bytes().startswith(b"SQLite format 3")
 
 
-async def test_unusable_vector_store_leaves_vectors_in_memory(
+async def test_index_stays_in_memory_if_the_vector_store_is_unusable(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """Searches must work even if the disk is full."""
+    """Searches must work even if, for example, the disk is full."""
     gateway = open_gateway(
         catalog, strategy="auto", embedder=HashingEmbedder(), vector_store=BrokenStore()
     )

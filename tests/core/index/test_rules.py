@@ -30,7 +30,7 @@ def entity(definition: ToolDefinition, server: str = "srv") -> Entity:
 def tool_taking(
     name: str, *arguments: str, description: str = "Does.", text: str = ""
 ) -> ToolDefinition:
-    """Return a tool with required arguments, each described by *text*."""
+    """Return a tool with required *arguments*, each described by *text*."""
     schema = {
         "type": "object",
         "properties": {argument: {"type": "string", "description": text} for argument in arguments},
@@ -41,7 +41,7 @@ def tool_taking(
 
 @dataclass(frozen=True)
 class DerivedEdge:
-    """A derived edge between two entities, by position."""
+    """A derived edge between two entities, which are given by position."""
 
     subject: int
     relation: str
@@ -61,7 +61,7 @@ def derive(entities: Sequence[Entity], options: GraphOptions) -> tuple[DerivedEd
 
 
 def derived_edges(*tools: ToolDefinition, options: GraphOptions = ALL) -> set[tuple[str, str, str]]:
-    """Return the derived edges as (subject, relation, object)."""
+    """Return the edges derived between *tools*, as (subject, relation, object)."""
     entities = [entity(tool) for tool in tools]
     return {
         (tools[edge.subject].name, edge.relation, tools[edge.object].name)
@@ -69,8 +69,8 @@ def derived_edges(*tools: ToolDefinition, options: GraphOptions = ALL) -> set[tu
     }
 
 
-def test_phases_order_tools_of_one_thing() -> None:
-    """The phases are discover, inspect and act. Each tool gets a few steps within its server."""
+def test_phases_relate_tools_that_find_inspect_and_change_one_thing() -> None:
+    """These are the three phases. Each tool gets at most a few next steps, all on its server."""
     derived = derived_edges(
         tool("list_invoices"),
         tool("get_invoice"),
@@ -87,8 +87,8 @@ def test_phases_order_tools_of_one_thing() -> None:
     assert max(map(len, steps.values())) <= MAX_STEPS
 
 
-def test_word_shared_by_many_tools_derives_nothing() -> None:
-    """More than `MAX_GROUP` tools with one noun are not related."""
+def test_phases_ignore_a_noun_that_many_tools_share() -> None:
+    """More than `MAX_GROUP` tools of one server with the same noun are not related."""
     crowd = [tool(f"act{number}_item") for number in range(MAX_GROUP + 1)]
 
     assert set() == derived_edges(tool("list_items"), *crowd)
@@ -101,8 +101,8 @@ def test_phases_do_not_relate_tools_of_different_servers() -> None:
 
 
 @pytest.mark.parametrize("argument", ["date", "start_date", "dates", "startDate"])
-def test_tool_without_arguments_supplies_arguments_of_its_name(argument: str) -> None:
-    """The spelling does not matter, and longer names with the same ending are supplied, too."""
+def test_tool_without_arguments_supplies_arguments_with_its_name(argument: str) -> None:
+    """The spelling does not matter, and an argument may have further words before that name."""
     derived = derived_edges(tool_taking("get_current_date"), tool_taking("book_room", argument))
 
     assert {("book_room", "requires", "get_current_date")} == derived
@@ -118,24 +118,24 @@ def test_supplier_with_the_longer_name_is_preferred() -> None:
     assert {("book_room", "requires", "get_start_date")} == derived
 
 
-def test_names_without_words_derive_nothing() -> None:
+def test_names_without_words_derive_no_edges() -> None:
     assert set() == derived_edges(tool_taking("__", "date"), tool_taking("_"))
 
 
-def test_argument_with_many_suppliers_gets_none() -> None:
+def test_argument_with_more_than_two_suppliers_gets_no_edge() -> None:
     """A guess among three suppliers would be arbitrary."""
     suppliers = [tool_taking(f"{verb}_date") for verb in ("get", "fetch", "read")]
 
     assert set() == derived_edges(*suppliers, tool_taking("book_room", "date"))
 
 
-def test_supplier_with_required_arguments_is_ignored() -> None:
-    """The first step must be callable at once."""
+def test_supplier_with_required_arguments_is_ignored_for_a_single_word() -> None:
+    """The supplier must be callable at once."""
     assert set() == derived_edges(tool_taking("get_date", "zone"), tool_taking("book_room", "date"))
 
 
-def test_sign_in_is_required_by_tools_of_its_target() -> None:
-    """The target is the common word of both names."""
+def test_tools_of_a_service_require_the_tool_that_signs_in_to_it() -> None:
+    """The service is the word that both names contain."""
     derived = derived_edges(
         tool_taking("login_to_acme_account"),
         tool_taking("acme_buy_ticket"),
@@ -145,12 +145,14 @@ def test_sign_in_is_required_by_tools_of_its_target() -> None:
     assert {("acme_buy_ticket", "requires", "login_to_acme_account")} == derived
 
 
-def test_sign_in_without_a_target_derives_nothing() -> None:
+def test_sign_in_without_a_service_in_its_name_derives_no_edges() -> None:
     assert set() == derived_edges(tool_taking("login"), tool_taking("buy_ticket"))
 
 
-def test_sign_in_is_required_only_if_the_whole_target_is_in_the_name() -> None:
-    """One common word is not enough. A tool with a sign-in word in the middle is not a sign-in."""
+def test_sign_in_is_required_only_if_the_name_contains_the_whole_service() -> None:
+    """One common word is not enough. A tool with a sign-in word in the middle of its name is not a
+    sign-in.
+    """
     names = ("fresh_market_login", "fresh_market_buy", "fresh_farm_buy")
     others = ("security_authenticate_risk", "security_scan_risk")
     tools = [("srv", tool_taking(name)) for name in (*names, *others)]
@@ -159,14 +161,16 @@ def test_sign_in_is_required_only_if_the_whole_target_is_in_the_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["log_in_to_acme", "acme_user_login", "sign_in_acme"])
-def test_sign_in_is_recognized_in_several_spellings(name: str) -> None:
+def test_sign_in_tool_is_recognized_in_several_spellings(name: str) -> None:
     assert {("acme_pay", "requires", name)} == derived_edges(
         tool_taking(name), tool_taking("acme_pay")
     )
 
 
 def derived_by_rule(*tools: tuple[str, ToolDefinition], rule: str) -> set[tuple[str, str]]:
-    """Return the edges that *rule* derives from tools of several servers, as pairs of names."""
+    """Return the edges that *rule* derives, as pairs of names. *tools* are pairs of server and
+    tool.
+    """
     entities = [entity(tool, server) for server, tool in tools]
     derived = [edge for edge in derive(entities, ALL) if edge.rule == rule]
     return {(entities[edge.subject].name, entities[edge.object].name) for edge in derived}
@@ -187,10 +191,10 @@ DATE, TIME = tool_taking("get_current_date"), tool_taking("get_current_time")
         ("due", "A day of the week.", ""),
     ],
 )
-def test_clock_supplies_arguments_with_a_date_or_time_format(
+def test_clock_tool_supplies_arguments_in_a_date_or_time_format(
     argument: str, text: str, clock: str
 ) -> None:
-    """The format is in the description. The clock may be on any server."""
+    """The description of the argument states the format. The clock tool may be on any server."""
     derived = derived_by_rule(
         ("os", DATE), ("os", TIME), ("app", tool_taking("do", argument, text=text)), rule="calendar"
     )
@@ -198,8 +202,8 @@ def test_clock_supplies_arguments_with_a_date_or_time_format(
     assert ({("do", clock)} if clock else set()) == derived
 
 
-def test_two_clocks_and_optional_dates_derive_nothing() -> None:
-    """Two clocks are ambiguous. Optional arguments do not need a supplier."""
+def test_two_clock_tools_or_optional_dates_derive_no_edges() -> None:
+    """Two clock tools are ambiguous. Optional arguments do not need a supplier."""
     book = tool_taking("book", "year")
     free = ToolDefinition(
         name="see", description="See.", input_schema={"properties": {"year": {}, "date": {}}}
@@ -212,8 +216,10 @@ def test_two_clocks_and_optional_dates_derive_nothing() -> None:
 
 
 @pytest.mark.parametrize("argument", ["email", "email_address", "emails"])
-def test_check_is_required_by_tools_with_the_checked_argument(argument: str) -> None:
-    """A check serves its own server, or all servers if that server reports the clock."""
+def test_tools_require_the_tool_that_checks_one_of_their_arguments(argument: str) -> None:
+    """It serves only tools of its own server, or tools of all servers if its server has a clock
+    tool.
+    """
     check, send = tool_taking("validate_email", "email"), tool_taking("send", argument)
 
     assert {("send", "validate_email")} == derived_by_rule(("a", check), ("a", send), rule="checks")
@@ -227,8 +233,8 @@ def test_check_is_required_by_tools_with_the_checked_argument(argument: str) -> 
 WIFI_STATUS = tool_taking("get_wifi_status")
 
 
-def test_connection_check_is_required_by_tools_that_need_the_network() -> None:
-    """Sign-ins need the network, and so do tools whose description says so."""
+def test_tools_that_need_the_network_require_the_connection_check() -> None:
+    """These are tools that sign in, and tools whose description says that they need the network."""
     sign_in = tool_taking("acme_login")
     call = tool_taking("call", description="Needs an internet connection.")
     sing = tool_taking("sing", description="Sings of networks.")
@@ -245,7 +251,7 @@ def test_connection_check_is_required_by_tools_that_need_the_network() -> None:
     )
 
 
-def test_secret_of_one_server_is_not_supplied_to_others() -> None:
+def test_secret_of_one_server_is_not_supplied_to_tools_of_others() -> None:
     key, pay = tool_taking("generate_api_key"), tool_taking("pay", "api_key")
 
     assert {("pay", "generate_api_key")} == derived_by_rule(
@@ -254,14 +260,14 @@ def test_secret_of_one_server_is_not_supplied_to_others() -> None:
     assert set() == derived_by_rule(("a", key), ("b", pay), rule="suppliers")
 
 
-def test_prose_in_descriptions_derives_nothing() -> None:
-    """A server could otherwise promote its tools."""
+def test_sentences_in_descriptions_derive_no_edges() -> None:
+    """Otherwise a server could promote its tools by its descriptions."""
     prose = "First call find_room. Use the id returned by find_room."
 
     assert set() == derived_edges(tool_taking("book", description=prose), tool_taking("find_room"))
 
 
-def test_creation_comes_before_all_other_phases() -> None:
+def test_tool_that_creates_a_thing_comes_before_all_other_phases() -> None:
     derived = derived_edges(
         tool_taking("create_note"), tool_taking("view_note"), tool_taking("delete_note")
     )
@@ -271,8 +277,10 @@ def test_creation_comes_before_all_other_phases() -> None:
     assert "create_note" not in {other for _, other in steps}
 
 
-def test_phases_need_all_nouns_of_the_first_tool() -> None:
-    """Product reviews do not lead to products. `searcher` is recognized as `search`."""
+def test_next_step_must_contain_all_nouns_of_the_first_tool() -> None:
+    """Tools for product reviews do not lead to tools for products. The verb in `searcher` is
+    `search`.
+    """
     strangers = derived_edges(tool_taking("search_product_reviews"), tool_taking("buy_product"))
     derived = derived_edges(tool_taking("article_searcher"), tool_taking("article_getter"))
 
@@ -281,8 +289,8 @@ def test_phases_need_all_nouns_of_the_first_tool() -> None:
 
 
 @pytest.mark.parametrize("rule", sorted(RULES))
-def test_each_rule_can_be_disabled(rule: str) -> None:
-    """Nothing is derived if all rules are disabled."""
+def test_each_rule_for_edges_can_be_disabled(rule: str) -> None:
+    """If all rules are disabled, no edges are derived."""
     tools = (
         tool_taking("list_rooms"),
         tool_taking("open_room", "date", description="Use after list_rooms."),
@@ -303,7 +311,7 @@ def test_each_rule_can_be_disabled(rule: str) -> None:
 
 
 def test_graph_with_all_options_off_contains_only_texts() -> None:
-    """Groups and data flow are options, too."""
+    """Groups and data flow have options, too."""
     tools = [entity(tool_taking("list_rooms", "date")), entity(tool_taking("open_room", "date"))]
     relations = {"memberOf", "consumes", "produces", "nextStep", "requires", "relatedTo"}
 
@@ -312,7 +320,7 @@ def test_graph_with_all_options_off_contains_only_texts() -> None:
 
 
 async def test_derived_edge_names_its_rule(open_gateway: OpenGateway) -> None:
-    """Hosts can thus find the rule to disable."""
+    """A host can thus find the rule that it wants to disable."""
     wide = SearchOptions(window_min=50, window_margin=0)
     gateway = open_gateway(
         (
@@ -332,10 +340,10 @@ async def test_derived_edge_names_its_rule(open_gateway: OpenGateway) -> None:
     assert ("get_date", "derived/suppliers", False) == (needed.name, step.source, step.declared)
 
 
-async def test_equal_data_names_derive_next_steps_but_not_prerequisites(
+async def test_argument_and_result_of_equal_name_derive_next_steps_not_prerequisites(
     open_gateway: OpenGateway,
 ) -> None:
-    """Prerequisites from equal data names would flood the list."""
+    """As prerequisites, they would flood the list."""
     output = {"type": "object", "properties": {"room_id": {"type": "string"}}}
     maker = ToolDefinition(name="find", description="Find a room.", output_schema=output)
     gateway = open_gateway(
@@ -370,7 +378,9 @@ async def test_declared_edge_overrides_a_derived_one(open_gateway: OpenGateway) 
 
 
 def test_supplier_with_arguments_is_used_for_a_name_of_several_words() -> None:
-    """A chain of lookups. The supplier must have the full name of the argument."""
+    """This allows chains of look-ups. The supplier's name must contain all words of the
+    argument.
+    """
     derived = derived_edges(
         tool_taking("get_country_code", "country_name"),
         tool_taking("get_city_code", "city_name", "country_code"),
@@ -386,8 +396,10 @@ def test_supplier_with_arguments_is_used_for_a_name_of_several_words() -> None:
     } == {edge for edge in derived if edge[1] == "requires"}
 
 
-def test_single_word_is_supplied_only_within_its_server() -> None:
-    """``status`` differs between servers, but the current date does not."""
+def test_argument_of_a_single_word_is_supplied_only_within_its_server() -> None:
+    """A ``status`` has another meaning on each server. The current date has not, so it is supplied
+    to all.
+    """
     tools = [tool_taking("get_status"), tool_taking("get_current_date")]
     same_server, other = tool_taking("check", "status"), tool_taking("plan", "status", "date")
     entities = [
@@ -442,5 +454,5 @@ def test_edges_of_a_changed_catalog_are_equal_to_those_of_a_fresh_one(number: in
 
 
 def test_reliable_rules_are_all_rules_for_prerequisites() -> None:
-    """Searches use the constant without loading the rules."""
+    """Searches use the constant `RELIABLE_RULES`, so that they need not load the rules."""
     assert RULES.keys() - {"phases"} == RELIABLE_RULES

@@ -1,4 +1,4 @@
-"""Saved snapshots: when they are saved, loaded and replaced."""
+"""Saved snapshots of the index: when they are saved, loaded and replaced."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OpenIndexed = Callable[..., Gateway]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[OpenIndexed]:
-    """Open gateways that save their snapshots in one folder."""
+    """Return a function that opens a gateway. All these gateways save snapshots in one folder."""
     gateways: list[Gateway] = []
 
     def open_gateway(
@@ -59,7 +59,7 @@ def start(tmp_path: Path) -> Iterator[OpenIndexed]:
 
 
 async def search_and_close(gateway: Gateway) -> list[SearchResult]:
-    """Search, and close the gateway."""
+    """Run searches on *gateway*, close it, and return the results."""
     results = await search_all(gateway)
     await gateway.aclose()
     return results
@@ -70,7 +70,7 @@ async def search_all(gateway: Gateway) -> list[SearchResult]:
 
 
 async def test_second_start_loads_the_saved_snapshot(start: OpenIndexed) -> None:
-    """Results are equal, and only queries are embedded."""
+    """Its results are equal, and only queries are embedded."""
     first = start()
     expected = await search_all(first)
     assert not (await first.report()).saved
@@ -85,8 +85,10 @@ async def test_second_start_loads_the_saved_snapshot(start: OpenIndexed) -> None
     assert {tool.name for tool in TOOLS} == {entity.name for entity in listed}
 
 
-async def test_saved_snapshot_contains_its_search_texts(start: OpenIndexed, tmp_path: Path) -> None:
-    """Search texts come from hints and documents. A changed search text changes the fingerprint."""
+async def test_saved_snapshot_contains_the_search_texts_of_tools(
+    start: OpenIndexed, tmp_path: Path
+) -> None:
+    """They come from hints and documents. If one changes, the saved snapshot is not loaded."""
     document = tmp_path / "a.md"
     document.write_text(f"---\nid: {TOOLS[1].name}\nsearch_text: Thermostat.\n---\n", "utf-8")
     hinted = replace(TOOLS[0], hints=Hints(search_text="Kettle."))
@@ -104,10 +106,10 @@ async def test_saved_snapshot_contains_its_search_texts(start: OpenIndexed, tmp_
     assert TOOLS[1].name == (await third.search("oven")).matches[0].name
 
 
-async def test_snapshot_with_unchanged_documents_is_loaded(
+async def test_saved_snapshot_is_loaded_if_graph_documents_are_unchanged(
     start: OpenIndexed, tmp_path: Path
 ) -> None:
-    """The fingerprint contains the files, which are not parsed for this."""
+    """Its fingerprint is computed from the files, which are not parsed for this."""
     (tmp_path / "a.md").write_text("---\ntitle: Plan\n---\n")
     await search_and_close(start(documents=tmp_path / "a.md"))
 
@@ -115,7 +117,7 @@ async def test_snapshot_with_unchanged_documents_is_loaded(
 
 
 @pytest.mark.parametrize("what", ["tool", "hints", "options", "documents"])
-async def test_changed_inputs_do_not_load_the_saved_snapshot(
+async def test_saved_snapshot_is_not_loaded_if_an_input_changed(
     start: OpenIndexed, tmp_path: Path, what: str
 ) -> None:
     documents = tmp_path / "a.md"
@@ -135,8 +137,10 @@ async def test_changed_inputs_do_not_load_the_saved_snapshot(
     assert not (await second.report()).saved
 
 
-async def test_change_after_loading_is_equal_to_a_fresh_index(start: OpenIndexed) -> None:
-    """The changed snapshot is saved at the end."""
+async def test_catalog_changed_after_loading_gives_the_same_index_as_a_new_one(
+    start: OpenIndexed,
+) -> None:
+    """The snapshot of the changed catalog is saved when the gateway closes."""
     await search_and_close(start())
     second = start()
     assert (await second.report()).saved
@@ -152,7 +156,7 @@ async def test_change_after_loading_is_equal_to_a_fresh_index(start: OpenIndexed
 
 
 async def test_small_snapshot_is_not_saved(tmp_path: Path) -> None:
-    """Compiling it takes less time."""
+    """Compiling it takes less time than loading it."""
     options = Options(index_path=tmp_path / "index")
     gateway = Gateway(options=options)
     gateway.add_source(ListSource("srv", TOOLS))
@@ -162,7 +166,7 @@ async def test_small_snapshot_is_not_saved(tmp_path: Path) -> None:
     assert not (tmp_path / "index").exists()
 
 
-async def test_failure_to_save_is_reported(start: OpenIndexed, tmp_path: Path) -> None:
+async def test_failure_to_save_a_snapshot_is_reported(start: OpenIndexed, tmp_path: Path) -> None:
     """Searches still work."""
     (tmp_path / "index").write_text("a file where the folder should be")
     gateway = start()
@@ -176,8 +180,10 @@ async def test_failure_to_save_is_reported(start: OpenIndexed, tmp_path: Path) -
     assert (await gateway.search("pay an invoice")).matches
 
 
-async def test_damaged_file_is_compiled_again(start: OpenIndexed, tmp_path: Path) -> None:
-    """The report has a diagnostic, and the results are equal."""
+async def test_snapshot_is_compiled_again_if_its_file_is_damaged(
+    start: OpenIndexed, tmp_path: Path
+) -> None:
+    """The report has a diagnostic, and searches give the same results."""
     expected = await search_and_close(start())
     (path,) = saved_files(tmp_path)
     content = path.read_bytes()
@@ -192,8 +198,10 @@ async def test_damaged_file_is_compiled_again(start: OpenIndexed, tmp_path: Path
     ]
 
 
-async def test_file_of_another_catalog_is_rejected(start: OpenIndexed, tmp_path: Path) -> None:
-    """The file's name is the expected one, but its fingerprint is not."""
+async def test_saved_snapshot_of_another_catalog_is_rejected(
+    start: OpenIndexed, tmp_path: Path
+) -> None:
+    """The file has the expected name, but contains another fingerprint."""
     await search_and_close(start())
     (path,) = saved_files(tmp_path)
     foreign = path.read_bytes()
@@ -208,8 +216,10 @@ async def test_file_of_another_catalog_is_rejected(start: OpenIndexed, tmp_path:
     assert ["store_rebuilt"] == [note.code for note in report.diagnostics]
 
 
-async def test_pickle_is_not_executed(start: OpenIndexed, tmp_path: Path) -> None:
-    """Anyone who can write into the folder could place a file."""
+async def test_pickle_in_place_of_a_saved_snapshot_is_not_executed(
+    start: OpenIndexed, tmp_path: Path
+) -> None:
+    """Anyone who can write into the folder could place such a file."""
     await search_and_close(start())
     (path,) = saved_files(tmp_path)
     path.write_bytes(pickle.dumps(Trap()))
@@ -220,7 +230,7 @@ async def test_pickle_is_not_executed(start: OpenIndexed, tmp_path: Path) -> Non
 
 
 class Trap:
-    """Fails the test if unpickled."""
+    """An object that fails the test if it is unpickled."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return pytest.fail, ("a pickle was run",)
@@ -230,10 +240,10 @@ def saved_files(folder: Path) -> list[Path]:
     return list((folder / "index").iterdir())
 
 
-async def test_graph_of_a_saved_snapshot_is_complete(start: OpenIndexed) -> None:
-    """An export also reads facts that searches do not use."""
+async def test_saved_snapshot_contains_the_complete_graph(start: OpenIndexed) -> None:
+    """An export of the graph also reads facts that searches do not use."""
     first = start()
-    await first.report()  # an index without its vectors is not saved
+    await first.report()  # wait for the vectors, because an index without them is not saved
     expected = sorted((await first.export_graph("n-triples")).splitlines())
     await first.aclose()
 
@@ -243,14 +253,16 @@ async def test_graph_of_a_saved_snapshot_is_complete(start: OpenIndexed) -> None
     assert expected == sorted((await second.export_graph("n-triples")).splitlines())
 
 
-async def test_old_files_are_deleted(start: OpenIndexed, tmp_path: Path) -> None:
+async def test_saving_a_snapshot_deletes_the_oldest_files(
+    start: OpenIndexed, tmp_path: Path
+) -> None:
     for count in range(15, 21):
         await search_and_close(start(ListSource("srv", TOOLS[:count])))
 
     assert IndexOptions().kept == len(saved_files(tmp_path))
 
 
-def test_sketch_is_saved_with_its_vectors(tmp_path: Path) -> None:
+def test_saved_snapshot_contains_the_sketch_of_its_vectors(tmp_path: Path) -> None:
     snapshot = compile_snapshot([entity(definition) for definition in TOOLS])
     rows = unit_rows(np.random.default_rng(1).standard_normal((len(TOOLS), 16)))
     vectors = VectorIndex.of(rows, exact_numbers=0, mean=rows.mean(axis=0))

@@ -1,4 +1,4 @@
-"""Texts of entities for vectors and words, and their documents."""
+"""Texts of entities for vectors and for the word index, and their graph documents."""
 
 from __future__ import annotations
 
@@ -35,14 +35,18 @@ FULL = entity(
 
 
 def test_embedding_text_begins_with_names_and_purpose() -> None:
-    """The end is cut first. Parameters are left out, and examples are embedded separately."""
+    """A long text is cut at its end. Parameters are left out, and examples are embedded
+    separately.
+    """
     assert "create sales invoice. New invoice. srv. Creates an invoice. bill, tax, fin" == (
         embedding_text(FULL)
     )
 
 
-def test_embedding_text_contains_the_word_for_the_kind() -> None:
-    """People ask for a server or skill by this word. The instructions describe a skill."""
+def test_embedding_text_contains_the_word_for_the_kind_of_the_entity() -> None:
+    """People search for a server or a skill by this word. The text of a skill has its
+    instructions.
+    """
     server = replace(entity(tool("bank", "Money.")), kind="server")
     metadata: dict[str, object] = {"instructions": "Wear layers."}
     skill = replace(entity(tool("pack", "A suitcase.")), kind="skill", metadata=metadata)
@@ -56,7 +60,7 @@ def test_embedding_text_contains_the_word_for_the_kind() -> None:
 
 
 def test_embedding_text_of_a_server_contains_its_tools() -> None:
-    """Names first, then metadata, then descriptions."""
+    """Names of tools come first, then metadata, then descriptions."""
     details: dict[str, object] = {
         "tools": ["create_issue", "list_pulls"],
         "tool_descriptions": ["Open an issue.", "Show all pulls."],
@@ -94,10 +98,8 @@ def test_embedding_text_of_an_agent_contains_its_capabilities(
     assert f"agent. planner. Plans{expected}. by Acme" == embedding_text(planner)
 
 
-def test_name_text_is_the_name_or_name_and_description() -> None:
-    """The name text of an agent also has the description, which has little weight in the whole
-    text.
-    """
+def test_name_text_of_a_tool_is_its_name_and_of_an_agent_has_its_description() -> None:
+    """The description of an agent has little weight in its whole text."""
     definition = tool("trip_planner", "Plans trips.", hints=Hints(examples=("Rome in May",)))
     planner = entity(definition)
 
@@ -117,12 +119,12 @@ def test_embedding_text_of_a_long_description_is_cut() -> None:
 
 @pytest.mark.parametrize("name", ["___", "天气", "a"])
 def test_embedding_text_is_never_blank(name: str) -> None:
-    """An embedder would reject it."""
+    """An embedder would reject a blank text."""
     assert embedding_text(entity(tool(name))).strip()
 
 
-def test_lexical_fields_are_keyed_by_field_without_empty_ones() -> None:
-    """Each field has its own weight."""
+def test_lexical_fields_leaves_out_empty_fields() -> None:
+    """Fields are separate because each has its own weight."""
     assert {
         "name": "create sales invoice",
         "title": "New invoice",
@@ -136,8 +138,8 @@ def test_lexical_fields_are_keyed_by_field_without_empty_ones() -> None:
     assert {"name", "server"} == lexical_fields(odd).keys()
 
 
-def test_search_text_replaces_the_description() -> None:
-    """Vectors, words and the graph use the search text. Only the beginning of a long one is
+def test_search_text_of_a_tool_replaces_its_description() -> None:
+    """Vectors, words and the graph use it. Of a long search text, only the beginning is
     embedded.
     """
     hinted = replace(FULL.hints, search_text="Bills a client. " + "x" * 400)
@@ -157,8 +159,8 @@ def test_humanized_splits_an_identifier_into_words() -> None:
     assert ("get http server", "---") == (humanized("get_HTTPServer"), humanized("---"))
 
 
-def test_generated_document_is_not_declared() -> None:
-    """The tool's server is trusted, but the document is still derived."""
+def test_document_generated_from_a_tool_is_not_declared() -> None:
+    """Only the host can declare edges, even if the server of the tool is trusted."""
     document = document_of(replace(FULL, trusted=True), GraphOptions())
 
     assert not document.declared
@@ -166,7 +168,7 @@ def test_generated_document_is_not_declared() -> None:
     assert ["Parameters", "Examples"] == [section.heading for section in document.sections]
 
 
-def test_node_maps_back_to_its_entity() -> None:
+def test_graph_node_maps_back_to_its_entity() -> None:
     graph = compile_graph([entity(tool("find it/now <ü>"))])
 
     assert 0 == graph.entity(graph.nodes[0])
@@ -174,7 +176,7 @@ def test_node_maps_back_to_its_entity() -> None:
     assert " " not in graph.nodes[0]
 
 
-def test_host_names_contain_only_unique_names_of_sources() -> None:
+def test_host_names_contains_names_at_the_source_only_if_unique() -> None:
     first, second = entity(tool("t"), server="a"), entity(tool("t"), server="b")
     shared = [
         replace(first, exposed_name="a_t"), replace(second, exposed_name="b_t"),
@@ -183,8 +185,8 @@ def test_host_names_contain_only_unique_names_of_sources() -> None:
     assert {"a_t", "b_t", "a/t", "b/t"} == host_names(shared).keys()
 
 
-def test_values_in_a_schema_are_indexed_as_words() -> None:
-    """Values are found at any depth, without duplicates and up to a maximum. They are not
+def test_allowed_values_in_a_schema_are_indexed_as_words() -> None:
+    """They are found at any depth, without duplicates and up to a maximum. They are not
     embedded.
     """
     schema = {

@@ -8,8 +8,8 @@ from graphs.markdown import Document, Edge
 from tests.fakes import compile_graph, entity, tool
 
 
-def test_to_networkx_returns_an_independent_graph() -> None:
-    """Algorithms of networkx then provide closure, order and cycles."""
+def test_to_networkx_returns_a_copy_of_the_graph() -> None:
+    """Hosts can then use the algorithms of networkx for closure, order and cycles."""
     entities = [entity(tool(name, f"{name} things"), server="s") for name in ("ask", "pay", "sign")]
     plan = Document(
         id="plan",

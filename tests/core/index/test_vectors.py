@@ -1,4 +1,4 @@
-"""Vector search: exact in a small catalog, with a sketch in a large one."""
+"""Search for the nearest vectors: exact in a small catalog, with a sketch in a large one."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ seeds = st.integers(0, 50)
 
 @settings(deadline=None, max_examples=25)
 @given(seed=seeds, count=st.integers(1, 300), part=st.floats(0, 1), clauses=st.integers(0, 2))
-def test_sketched_search_with_room_for_all_equals_the_exact_one(
+def test_search_with_a_sketch_equals_an_exact_one_if_all_rows_are_candidates(
     seed: int, count: int, part: float, clauses: int
 ) -> None:
-    """Equal positions, and numbers equal to the last bit."""
+    """Positions are equal, and scores are equal to the last bit."""
     rows = rows_of(count, seed=seed)
     mask = np.random.default_rng(seed).random(count) <= part
     query = query_of(rows[0] + rows[-1], *rows[:clauses])
@@ -47,8 +47,10 @@ def test_sketched_search_with_room_for_all_equals_the_exact_one(
 
 @settings(deadline=None, max_examples=15)
 @given(seed=seeds, clauses=st.integers(0, 3))
-def test_sketched_search_finds_the_nearest_with_exact_scores(seed: int, clauses: int) -> None:
-    """Less than half of the rows are scored. At least nine of the best ten are found."""
+def test_search_with_a_sketch_finds_the_nearest_rows_with_exact_scores(
+    seed: int, clauses: int
+) -> None:
+    """It scores less than half of the rows, and finds at least nine of the best ten."""
     rows = rows_of(6000, seed=seed)
     mask = np.random.default_rng(seed).random(6000) < 0.7
     query = query_of(rows[7] + 0.3 * rows[1], *rows[20 : 20 + clauses])
@@ -65,7 +67,7 @@ def test_sketched_search_finds_the_nearest_with_exact_scores(seed: int, clauses:
     assert len(set(nearest.pool[:10].tolist()) & set(exact.pool[:10].tolist())) >= 9
 
 
-def test_search_with_few_eligible_rows_scores_only_them() -> None:
+def test_search_scores_only_eligible_rows_if_they_are_few() -> None:
     rows = rows_of(3000)
     mask = np.zeros(3000, np.bool_)
     mask[[5, 9, 2000]] = True
@@ -76,8 +78,8 @@ def test_search_with_few_eligible_rows_scores_only_them() -> None:
     assert (3, 3, 3) == (len(nearest.pool), nearest.scored, nearest.eligible)
 
 
-def test_moments_of_a_rare_kind_are_estimated_from_that_kind() -> None:
-    """The sample is drawn from eligible rows only."""
+def test_mean_and_spread_of_scores_are_estimated_from_eligible_rows() -> None:
+    """Here, only entities of a rare kind are eligible."""
     rows = rows_of(9000)
     mask = np.arange(9000) % 20 == 0
     query = query_of(rows[0])
@@ -91,7 +93,7 @@ def test_moments_of_a_rare_kind_are_estimated_from_that_kind() -> None:
 
 
 @pytest.mark.parametrize("size", [5, 64, 100])
-def test_sketch_encodes_rows_of_any_length(size: int) -> None:
+def test_sketch_encodes_vectors_of_any_number_of_dimensions(size: int) -> None:
     rows = rows_of(6000, size=size)
     index = VectorIndex.of(rows, exact_numbers=0)
 
@@ -102,7 +104,7 @@ def test_sketch_encodes_rows_of_any_length(size: int) -> None:
 
 
 def test_sketch_encodes_rows_of_zeros() -> None:
-    """All vectors of the catalog may be missing."""
+    """The catalog has such rows for entities without a vector."""
     rows = np.zeros((3000, 8), np.float32)
 
     nearest = VectorIndex.of(rows, exact_numbers=0).search(
@@ -112,8 +114,8 @@ def test_sketch_encodes_rows_of_zeros() -> None:
     assert [0.0, 0.0, 0.0] == nearest.strengths.tolist()
 
 
-def test_equal_rows_get_equal_scores_at_any_position() -> None:
-    """Equal to the last bit, because ties are ordered by position."""
+def test_equal_vectors_get_equal_scores_at_any_position() -> None:
+    """Scores must be equal to the last bit, so that such ties are ordered by position."""
     rows = rows_of(6000)
     rows[4000] = rows[11]
     mask = np.ones(6000, np.bool_)
@@ -124,7 +126,7 @@ def test_equal_rows_get_equal_scores_at_any_position() -> None:
     assert nearest.strengths[0] == nearest.strengths[1]
 
 
-def test_best_text_of_a_query_counts() -> None:
+def test_score_is_that_of_the_nearest_text_of_a_query() -> None:
     rows = rows_of(6000, size=64)
     query = VectorQuery(texts=rows[[5, 4700]], clauses=rows[:0])
 
@@ -135,8 +137,8 @@ def test_best_text_of_a_query_counts() -> None:
     assert {5, 4700} == set(nearest.pool.tolist())
 
 
-def test_sketch_is_equal_at_each_start() -> None:
-    """The directions are drawn from a fixed seed."""
+def test_sketch_of_the_same_vectors_is_the_same_in_each_process() -> None:
+    """Its directions are drawn with a fixed seed."""
     rows = rows_of(5000)
 
     first, second = (SignSketch.of(rows).estimate(rows[:1]).tolist() for _ in range(2))

@@ -1,4 +1,4 @@
-"""Searches while a new catalog is being embedded: words and the graph rank until then."""
+"""Searches while the vectors of a new catalog are missing: words and the graph rank until then."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUERY = "approve one yearly invoice of the account"
 
 
 class FailingStore(MemoryVectorStore):
-    """A store that fails."""
+    """A vector store whose methods fail."""
 
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
         raise StoreError("no disk")
@@ -42,7 +42,7 @@ def progress_codes(gateway_codes: list[str]) -> list[str]:
 async def open_and_search(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> tuple[Gateway, Gated]:
-    """Open a gateway whose tools wait to be embedded, and search once."""
+    """Open a gateway whose embedder does not answer yet, search once, and return both."""
     embedder = Gated()
     gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=WORDS_FIRST)
     await gateway.search(QUERY)
@@ -59,7 +59,7 @@ async def wait_for_all(gateway: Gateway) -> None:
 async def test_words_and_graph_rank_until_the_vectors_are_ready(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """The first result reports the progress. Searches do not wait."""
+    """The first result reports the progress of embedding. Searches do not wait."""
     embedder = Gated()
     gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=WORDS_FIRST)
 
@@ -86,10 +86,10 @@ async def test_words_and_graph_rank_until_the_vectors_are_ready(
     assert 160 == embedder.texts - 1
 
 
-async def test_tool_added_while_embedding_is_found_and_callable(
+async def test_tool_added_during_embedding_can_be_found_and_called(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """A new server must not make searches wait for other vectors."""
+    """Searches for it must not wait for the vectors of other tools."""
     gateway, embedder = await open_and_search(open_gateway, catalog_of)
 
     def water_plants() -> str:
@@ -111,10 +111,10 @@ async def test_tool_added_while_embedding_is_found_and_callable(
 @pytest.mark.parametrize(
     ("strategy", "options"), [("embeddings", WORDS_FIRST), ("auto", Options())], ids=str
 )
-async def test_search_of_a_program_waits_for_vectors(
+async def test_gateway_search_waits_for_vectors_by_default(
     open_gateway: OpenGateway, catalog_of: CatalogOf, strategy: str, options: Options
 ) -> None:
-    """Waiting is the default, and is always needed if the strategy ranks only by vectors."""
+    """It always waits if the strategy ranks only by vectors."""
     embedder = Gated()
     gateway = open_gateway(catalog_of(80), strategy=strategy, embedder=embedder, options=options)
     searching = asyncio.ensure_future(gateway.search(QUERY))
@@ -123,10 +123,12 @@ async def test_search_of_a_program_waits_for_vectors(
     assert [] == codes(await searching)
 
 
-async def test_search_of_a_model_does_not_wait_for_vectors(
+async def test_search_by_a_model_does_not_wait_for_vectors(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """Words rank for searches, routes and preselection, and a note informs the model."""
+    """Words rank the tools for searches, routes and preselection. A note tells the model to search
+    again.
+    """
     options = Options(discovery=DiscoveryOptions(route_name="route_tools", preselect=1))
     gateway = open_gateway(catalog_of(80), strategy="auto", embedder=Gated(), options=options)
     request = ToolListRequest(messages=[{"role": "user", "content": QUERY}])
@@ -144,7 +146,7 @@ async def test_search_of_a_model_does_not_wait_for_vectors(
     assert "shelf" in route.text
 
 
-async def test_search_of_a_model_waits_if_the_options_require_it(
+async def test_search_by_a_model_waits_for_vectors_if_the_options_require_it(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
     options = Options(search=SearchOptions(first_search="wait"))
@@ -160,16 +162,16 @@ async def test_search_of_a_model_waits_if_the_options_require_it(
 
 
 async def call_meta_tool(gateway: Gateway, name: str, **arguments: object) -> ToolAnswer:
-    """Call a meta-tool as a model, and return the answer."""
+    """Call a meta-tool as a model does, and return the answer."""
     names = MetaNames(search="search_tools", call="call_tool", route="route_tools")
     call = ToolCall(id="1", name=name, arguments=json.dumps(arguments))
     return await handle_call(gateway, ToolList(names=names), call)
 
 
-async def test_failing_embedder_ends_the_wait_for_vectors(
+async def test_search_stops_waiting_for_vectors_if_the_embedder_fails(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """The failure is reported, and embedding is retried later."""
+    """The result reports the failure, and embedding is retried later."""
     gateway, embedder = await open_and_search(open_gateway, catalog_of)
     embedder.broken = True
 
@@ -186,7 +188,7 @@ async def test_failing_embedder_ends_the_wait_for_vectors(
 async def test_failed_embedding_is_retried_in_the_background(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """Searches do not wait for it, and it is not retried early."""
+    """Searches do not wait for the retry, and it does not start before its time."""
     now, embedder = [0.0], Gated()
     gateway = open_gateway(
         catalog_of(80),
@@ -218,10 +220,10 @@ async def wait_for_code(gateway: Gateway, code: str) -> None:
     await until(is_reported)
 
 
-async def test_growing_catalog_keeps_its_vectors(
+async def test_vectors_of_a_growing_catalog_stay_in_use(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """Only new tools lack vectors. Searches do not wait, and the result is not cached."""
+    """Only new tools lack vectors. Searches do not wait for them, and the result is not cached."""
     embedder = Gated()
     gateway = open_gateway(catalog_of(200), strategy="auto", embedder=embedder, options=WORDS_FIRST)
     embedder.gate.set()
@@ -244,11 +246,11 @@ async def test_growing_catalog_keeps_its_vectors(
     ("before", "mode", "notes"),
     [(200, "hybrid", ["index_building"]), (199, "graph", ["index_building", "graph_fallback"])],
 )
-async def test_vectors_rank_if_four_of_five_are_stored(
+async def test_vectors_rank_if_four_of_five_tools_have_one(
     open_gateway: OpenGateway, catalog_of: CatalogOf, before: int, mode: str, notes: list[str]
 ) -> None:
-    """An earlier process embedded a part of the catalog. With fewer vectors the rest would come
-    last.
+    """An earlier process embedded these tools. With fewer vectors, words rank, because tools
+    without a vector would come last.
     """
     store, tools = MemoryVectorStore(), catalog_of(250)
     is_complete = {"strategy": "auto", "options": WORDS_FIRST, "vector_store": store}
@@ -261,11 +263,11 @@ async def test_vectors_rank_if_four_of_five_are_stored(
     assert (mode, notes) == (result.mode, progress_codes(codes(result)))
 
 
-async def test_filter_that_leaves_few_vectors_is_ranked_by_words(
+async def test_words_rank_if_few_eligible_tools_have_a_vector(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """All tools of a new server lack a vector, although four of five tools of the catalog have
-    one.
+    """The filter selects a new server, whose tools all lack a vector, although four of five tools
+    of the catalog have one.
     """
     embedder, tools = Gated(), catalog_of(250)
     gateway = open_gateway(tools[:200], strategy="auto", embedder=embedder, options=WORDS_FIRST)
@@ -279,10 +281,10 @@ async def test_filter_that_leaves_few_vectors_is_ranked_by_words(
     assert ("graph", 50) == (result.mode, result.counts.eligible)
 
 
-async def test_failed_server_is_retried_while_embedding(
+async def test_failed_server_is_retried_during_embedding(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """Waiting for vectors alone does not cause a new build."""
+    """Without a failed server, searches during embedding do not cause a new build."""
     now, down = [0.0], ListSource("down")
     down.fail_with = OSError()
     embedder = Gated()
@@ -311,7 +313,7 @@ async def test_failed_server_is_retried_while_embedding(
 async def test_report_without_wait_describes_the_current_build(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """The report starts a missing build, but does not wait for it."""
+    """If there is no build yet, the report starts one, but does not wait for it."""
     embedder = Gated()
     gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=WORDS_FIRST)
 
@@ -337,7 +339,7 @@ async def test_report_without_wait_describes_the_current_build(
     assert is_complete == await gateway.report(wait=False)
 
 
-async def test_vectors_of_tools_removed_while_embedding_are_dropped(
+async def test_vectors_of_tools_removed_during_embedding_are_dropped(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
     embedder = Gated()
@@ -354,7 +356,7 @@ async def test_vectors_of_tools_removed_while_embedding_are_dropped(
     assert (5, 5, ()) == (len(tools), report.vectors, report.diagnostics)
 
 
-async def test_closing_the_gateway_ends_embedding(
+async def test_closing_the_gateway_stops_embedding(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
     gateway, _ = await open_and_search(open_gateway, catalog_of)

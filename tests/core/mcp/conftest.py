@@ -36,18 +36,19 @@ def bridge() -> Iterator[Bridge]:
 
 @pytest.fixture(params=["stdio", "application/json", "text/event-stream"])
 def transport(request: pytest.FixtureRequest) -> str:
-    """Transport of a server: stdio, or HTTP with this media type of answers."""
+    """Transport of a test server: stdio, or HTTP whose answers have this media type."""
     return str(request.param)
 
 
 @pytest.fixture
 def record(tmp_path: Path) -> Path:
+    """File in which a test server writes a line for each event."""
     return tmp_path / "record"
 
 
 @pytest.fixture
 def no_secrets_in_logs(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Fail if a log contains a secret of the authorization server, at any level."""
+    """Fail at the end of the test if a log entry contains a secret of the authorization server."""
     caplog.set_level(logging.DEBUG)
     yield
     names = ("gateway", "mcp.client", "client", "httpx2", "httpcore2")
@@ -57,7 +58,9 @@ def no_secrets_in_logs(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 @pytest.fixture
 async def hostile(bridge: Bridge, record: Path) -> AsyncIterator[Hostile]:
-    """Return a function that creates sources on `servers/hostile.py`, and close them later."""
+    """Function that returns a source of `servers/hostile.py` in a given mode. Sources are closed
+    later.
+    """
     sources: list[McpSource] = []
 
     def build(mode: str, *, trusted: bool = False, **options: float) -> McpSource:
@@ -90,30 +93,34 @@ async def opened(
         await source.close()
 
 
-async def noted(record: Path, *words: str) -> list[str]:
-    """Wait until *record* contains *words*, which a child process writes; return all lines."""
+async def wait_for_lines(record: Path, *words: str) -> list[str]:
+    """Wait until a child process has written all *words* as lines of *record*; return all lines."""
     await until(lambda: set(words) <= set(lines(record)))
     return lines(record)
 
 
 async def until(true: Callable[[], bool]) -> None:
-    """Wait until *true* returns true because of another process, which sets no event."""
+    """Wait until the function *true* returns true. It checks another process, which sets no
+    event.
+    """
     async with asyncio.timeout(PATIENCE_S):
         while not true():  # noqa: ASYNC110  (no event comes from another process)
             await asyncio.sleep(0.005)
 
 
 def lives(process: int) -> bool:
+    """Return whether the process with this id exists."""
     return Path(f"/proc/{process}").exists()
 
 
 def lines(record: Path) -> list[str]:
+    """Return the lines of *record*; empty if the file is missing."""
     return record.read_text("utf-8").split("\n")[:-1] if record.exists() else []
 
 
 @asynccontextmanager
 async def served(bridge: Bridge, app: ASGIApp, port: int = 0) -> AsyncIterator[int]:
-    """Serve *app* on this machine, on the bridge's event loop; yield the port."""
+    """Serve *app* on the bridge's event loop during the block; yield the port on this machine."""
     async with placed(bridge, lambda _: app, port) as served_port:
         yield served_port
 
@@ -122,7 +129,7 @@ async def served(bridge: Bridge, app: ASGIApp, port: int = 0) -> AsyncIterator[i
 async def placed(
     bridge: Bridge, make: Callable[[int], ASGIApp], port: int = 0
 ) -> AsyncIterator[int]:
-    """Serve an app that needs to know its port; otherwise as `served`."""
+    """Serve the app that *make* returns for its port; otherwise the same as `served`."""
     listener = socket.create_server(("127.0.0.1", port))
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     app = make(listener.getsockname()[1])

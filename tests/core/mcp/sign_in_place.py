@@ -23,7 +23,7 @@ from tests.core.mcp.servers.authority import Authority
 
 @dataclass(frozen=True)
 class Place:
-    """A server with OAuth, and the store of its tokens."""
+    """A server with OAuth, its authorization server, and the store of the gateway's tokens."""
 
     bridge: Bridge
     authority: Authority
@@ -61,7 +61,7 @@ class Place:
 
 
 def visit(url: str) -> None:
-    """Open *url* as a browser does whose user accepts every sign-in."""
+    """Open *url* like a browser whose user accepts every sign-in."""
     with urlopen(url, timeout=PATIENCE_S) as page:  # noqa: S310  (of this test)
         page.read()
 
@@ -70,7 +70,9 @@ def visit(url: str) -> None:
 async def signing_place(
     bridge: Bridge, authority: Authority, record: Path, file: Path
 ) -> AsyncIterator[Place]:
-    """Serve the MCP server and *authority* on this machine. Tokens are stored in *file*."""
+    """Serve an MCP server and its *authority* on this machine. The gateway's tokens are in
+    *file*.
+    """
     async with (
         placed(bridge, authority.app) as giver,
         placed(bridge, lambda port: authority.guarded(port, giver, record)) as port,

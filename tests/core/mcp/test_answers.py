@@ -13,10 +13,10 @@ from tests.core.mcp.verbatim import PONG, Answers, answering, error
 
 
 @pytest.mark.parametrize("code", [-32603, -32600, -32700, -32601, -32001, -32000, 7])
-async def test_tool_error_reaches_the_caller_and_keeps_the_connection(
+async def test_json_rpc_error_of_a_tool_reaches_the_caller_and_keeps_the_connection(
     bridge: Bridge, tmp_path: Path, record: Path, transport: str, code: int
 ) -> None:
-    """The SDK uses -32000 and other codes for its own failures as well."""
+    """The SDK uses the code -32000 and other codes also for its own failures."""
     fault = {"code": code, "message": "no sheet 'A\u200b'", "data": "it has: B, C"}
     answers: Answers = {"tools/call": [*[error(fault)] * 6, PONG]}
     async with answering(bridge, tmp_path, transport, answers) as source:
@@ -30,7 +30,7 @@ async def test_tool_error_reaches_the_caller_and_keeps_the_connection(
         assert 1 == sum("initialize" in line for line in lines(record))
 
 
-async def test_long_error_is_clipped(bridge: Bridge, tmp_path: Path) -> None:
+async def test_long_error_message_of_a_tool_is_cut(bridge: Bridge, tmp_path: Path) -> None:
     fault = {"code": -32603, "message": "x" * 100_000}
     answers: Answers = {"tools/call": [error(fault)]}
     async with answering(bridge, tmp_path, "stdio", answers) as source:
@@ -40,7 +40,7 @@ async def test_long_error_is_clipped(bridge: Bridge, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", [-32000, -32603])
-async def test_refused_listing_keeps_the_session(
+async def test_call_succeeds_after_the_server_refused_to_list_tools(
     bridge: Bridge, tmp_path: Path, transport: str, code: int
 ) -> None:
     answers: Answers = {"tools/list": [error({"code": code, "message": "busy"})]}
@@ -64,10 +64,10 @@ ODD_ERRORS = {
 
 
 @pytest.mark.parametrize("form", ODD_ERRORS)
-async def test_malformed_error_ends_its_call_at_once(
+async def test_call_fails_at_once_after_a_malformed_error(
     bridge: Bridge, tmp_path: Path, transport: str, form: str
 ) -> None:
-    """A time limit would raise another error."""
+    """If the call waited for its time limit, it would raise another error."""
     line, text = ODD_ERRORS[form]
     async with answering(bridge, tmp_path, transport, {"tools/call": [line, PONG]}) as source:
         failed = await source.call("good", {}, tool_id="x")
@@ -89,7 +89,7 @@ async def test_malformed_error_ends_its_call_at_once(
         '{"jsonrpc": "2.0", "id": ID, "result": {"content": [}}',
     ],
 )
-async def test_malformed_result_ends_its_call_at_once(
+async def test_call_fails_at_once_after_a_malformed_result(
     bridge: Bridge, tmp_path: Path, transport: str, line: str
 ) -> None:
     async with answering(bridge, tmp_path, transport, {"tools/call": [line, PONG]}) as source:
@@ -101,7 +101,7 @@ async def test_malformed_result_ends_its_call_at_once(
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
-async def test_http_answer_with_another_id_answers_its_request(
+async def test_http_error_with_a_null_id_fails_the_request_that_it_answers(
     bridge: Bridge, tmp_path: Path, kind: str
 ) -> None:
     """A server that could not parse the request answers with a null id."""
@@ -112,7 +112,7 @@ async def test_http_answer_with_another_id_answers_its_request(
     assert (True, "cannot read that") == (answer.is_error, answer.text)
 
 
-async def test_http_body_that_is_not_an_answer_ends_its_call_at_once(
+async def test_call_fails_at_once_if_the_http_body_is_not_an_answer(
     bridge: Bridge, tmp_path: Path
 ) -> None:
     line = '{"jsonrpc": "2.0", "method": "notifications/message"}'
@@ -121,8 +121,10 @@ async def test_http_body_that_is_not_an_answer_ends_its_call_at_once(
             await source.call("good", {}, tool_id="x")
 
 
-async def test_interrupted_stream_loses_its_call(bridge: Bridge, tmp_path: Path) -> None:
-    """The SDK reports this by -32000 too, although no server answered."""
+async def test_call_is_reported_as_lost_after_an_interrupted_event_stream(
+    bridge: Bridge, tmp_path: Path
+) -> None:
+    """The SDK reports the interruption by the code -32000, as if the server had answered."""
     answers: Answers = {"tools/call": [None]}
     async with answering(bridge, tmp_path, "text/event-stream", answers) as source:
         with pytest.raises(UpstreamError, match="may or may not have been done") as raised:

@@ -26,8 +26,8 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
 
 
-async def test_huge_description_is_not_held_in_memory(hostile: Hostile) -> None:
-    """The SDK alone would read the whole line, which takes seconds."""
+async def test_huge_message_of_a_server_is_not_held_in_memory(hostile: Hostile) -> None:
+    """The SDK alone would read the whole message, which takes seconds."""
     source = hostile("huge", connect_attempts=1)
     await source.call("good", {}, tool_id="x")
     before = peak_bytes()
@@ -39,8 +39,8 @@ async def test_huge_description_is_not_held_in_memory(hostile: Hostile) -> None:
     assert "pong" == (await source.call("good", {}, tool_id="x")).text
 
 
-async def test_result_beyond_the_limit_is_an_error_result(hostile: Hostile) -> None:
-    """The message lets a model ask for less."""
+async def test_call_returns_an_error_result_if_its_result_is_too_long(hostile: Hostile) -> None:
+    """A model reads the message and can ask the tool for less."""
     answer = await hostile("long_answer", max_result_bytes=2000).call("good", {}, tool_id="x")
 
     assert answer.is_error
@@ -68,7 +68,9 @@ async def test_result_beyond_the_limit_is_an_error_result(hostile: Hostile) -> N
 async def test_hostile_server_does_not_affect_other_servers(
     open_gateway: OpenGateway, record: Path, mode: str, code: str
 ) -> None:
-    """Every search returns results and reports missing servers. The test takes less than 50 MiB."""
+    """Searches find the tools of the other server and report the hostile one. Less than 50 MiB are
+    used.
+    """
     before = peak_bytes()
     limits = UpstreamOptions(list_timeout_s=5, connect_attempts=1, max_pages=5, max_tools=15)
     gateway = open_gateway(options=Options(upstream=limits))
@@ -84,7 +86,7 @@ async def test_hostile_server_does_not_affect_other_servers(
     assert peak_bytes() - before < 50 * _MIB
 
 
-async def test_thousand_cancellations_leave_no_tasks_or_processes(
+async def test_thousand_cancelled_calls_leave_no_tasks_or_processes(
     hostile: Hostile, bridge: Bridge, record: Path
 ) -> None:
     """Calls are cancelled at random points: before, during and after sending."""

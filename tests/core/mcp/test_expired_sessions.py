@@ -58,7 +58,9 @@ REFUSED: dict[str, Refuse] = {
 
 
 class SessionServer:
-    """A server with sessions. It answers with *refuse* when the session is not in `sessions`."""
+    """An HTTP server with sessions. *refuse* creates its answer to a request of an unknown
+    session.
+    """
 
     def __init__(self, refuse: Refuse) -> None:
         self.refuse = refuse
@@ -112,8 +114,10 @@ async def test_expired_session_is_replaced_and_the_call_sent_again(
 
 
 @pytest.mark.parametrize("form", REFUSED)
-async def test_error_with_an_http_status_is_an_answer(bridge: Bridge, form: str) -> None:
-    """The request reached its handler, so it must not be sent again."""
+async def test_json_rpc_error_with_an_http_error_status_is_not_sent_again(
+    bridge: Bridge, form: str
+) -> None:
+    """The request reached its handler, so the tool may have run."""
     server = SessionServer(REFUSED[form])
     async with (
         served(bridge, server.app()) as port,

@@ -46,8 +46,8 @@ async def flooding(
 
 @pytest.mark.parametrize("flood", [*REQUESTS, *NOTES, "blank_lines", "http_pings"])
 async def test_flooding_server_is_disconnected_and_skipped(bridge: Bridge, flood: str) -> None:
-    """The error has the reason, also at the next call, which does not reach the server. The test
-    takes less than 50 MiB.
+    """The error contains the reason. The next call raises it again, without reaching the server.
+    The test takes less than 50 MiB.
     """
     before = peak_bytes()
     async with flooding(bridge, flood, FEW) as source:
@@ -60,17 +60,17 @@ async def test_flooding_server_is_disconnected_and_skipped(bridge: Bridge, flood
     assert peak_bytes() - before < 50 * 1024 * 1024
 
 
-async def test_endless_line_ends_the_connection(bridge: Bridge) -> None:
+async def test_server_that_sends_an_endless_line_is_disconnected(bridge: Bridge) -> None:
     async with flooding(bridge, "endless_line", UpstreamOptions(max_message_bytes=1024)) as source:
         with pytest.raises(UpstreamFloodError, match="sent a line of"):
             await source.call("good", {}, tool_id="x")
 
 
 @pytest.mark.parametrize("flood", ["empty_objects", "http_empty_objects"])
-async def test_message_with_millions_of_values_fails_only_its_request(
+async def test_answer_with_millions_of_json_values_fails_only_its_request(
     bridge: Bridge, flood: str
 ) -> None:
-    """Parsing eight megabytes of it would take hundreds of megabytes."""
+    """Parsing the eight megabytes of the answer would take hundreds of megabytes."""
     async with flooding(bridge, flood, UpstreamOptions()) as source:
         with pytest.raises(UpstreamError, match="max_message_values"):
             await source.list_tools()
@@ -78,8 +78,8 @@ async def test_message_with_millions_of_values_fails_only_its_request(
         assert "active" == source.state
 
 
-async def test_listing_with_slow_checks_is_cut(bridge: Bridge) -> None:
-    """The checked tools are listed."""
+async def test_listing_is_cut_if_its_checks_take_too_long(bridge: Bridge) -> None:
+    """The tools that were checked in time are listed."""
     async with flooding(bridge, "worst_text", UpstreamOptions(max_listing_cpu_s=0.05)) as source:
         listing = await source.list_tools()
 

@@ -42,15 +42,15 @@ def answering(body: bytes, *headers: str) -> Iterator[str]:
         (b"\x1f\x8b", ("Content-Encoding: gzip",), "did not send JSON"),
     ],
 )
-async def test_document_that_is_not_small_json_is_refused(
+async def test_fetch_refuses_a_document_that_is_too_long_compressed_or_not_json(
     body: bytes, headers: tuple[str, ...], message: str
 ) -> None:
-    """Compressed documents are refused because their size is unknown."""
+    """The size of a compressed document is unknown until it is decompressed."""
     with answering(body, *headers) as url, pytest.raises(UpstreamError, match=message):
         await fetch(url, configured=url)
 
 
-async def test_json_of_any_type_is_returned() -> None:
+async def test_fetch_returns_json_of_any_type() -> None:
     with answering(b'{"a": [1]}') as url:
         assert {"a": [1]} == await fetch(url, configured=url)
 
@@ -65,7 +65,7 @@ async def test_json_of_any_type_is_returned() -> None:
         ("http://127.0.0.1:1/jwks", "http://127.0.0.1:1", UpstreamError),
     ],
 )
-async def test_requests_go_only_to_allowed_addresses(
+async def test_fetch_refuses_urls_that_are_not_allowed(
     url: str, configured: str, error: type[GatewayError]
 ) -> None:
     with pytest.raises(error):

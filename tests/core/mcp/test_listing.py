@@ -34,7 +34,7 @@ async def endless(_context: object, params: Any) -> types.ListPromptsResult:
 
 
 async def circling(_context: object, _params: object) -> types.ListPromptsResult:
-    """Return the same page of prompts each time."""
+    """Return the same page of prompts each time, with a cursor for another page."""
     return types.ListPromptsResult(prompts=[types.Prompt(name="p")], next_cursor="1")
 
 
@@ -65,7 +65,7 @@ async def silent(_context: object, _params: object) -> types.ListPromptsResult:
     ],
 )
 @pytest.mark.parametrize("over", ["object", "modern", "legacy"])
-async def test_bad_listing_of_prompts_keeps_all_tools(
+async def test_tools_are_listed_although_listing_prompts_fails(
     bridge: Bridge, page: Page, prompts: int, codes: list[str], over: str
 ) -> None:
     server: Server[Any] = Server("s", on_list_tools=one_tool, on_list_prompts=page)
@@ -80,8 +80,10 @@ async def test_bad_listing_of_prompts_keeps_all_tools(
     assert "secret" not in repr(listing)
 
 
-async def test_circular_listing_of_resources_keeps_the_prompts(bridge: Bridge) -> None:
-    """Resources are read before prompts."""
+async def test_prompts_are_listed_after_endlessly_repeated_pages_of_resources(
+    bridge: Bridge,
+) -> None:
+    """The server repeats one page of resources, which are read before prompts."""
 
     async def resources(_context: object, _params: object) -> types.ListResourcesResult:
         return types.ListResourcesResult(
@@ -103,7 +105,7 @@ async def test_circular_listing_of_resources_keeps_the_prompts(bridge: Bridge) -
 
 
 async def test_server_without_tools_is_not_asked_for_tools(bridge: Bridge) -> None:
-    """The refusal would lose its resources and prompts."""
+    """Its refusal would make the whole listing fail, so that its prompts would be lost."""
 
     async def prompts(_context: object, _params: object) -> types.ListPromptsResult:
         return types.ListPromptsResult(prompts=[types.Prompt(name="p")])
@@ -115,7 +117,7 @@ async def test_server_without_tools_is_not_asked_for_tools(bridge: Bridge) -> No
 
 
 async def odd_prompt(_context: object, params: Any) -> types.GetPromptResult:
-    """Answer each name of a prompt in another way."""
+    """Return or raise another faulty answer for each prompt name."""
     if params.name == "late":
         await asyncio.Event().wait()
     if params.name == "none":
@@ -137,7 +139,7 @@ async def odd_prompt(_context: object, params: Any) -> types.GetPromptResult:
         ("resources/read", "contents"),
     ],
 )
-def test_items_that_the_sdk_could_reject_are_hidden_from_it(method: str, key: str) -> None:
+def test_lists_that_the_sdk_could_reject_are_hidden_from_it(method: str, key: str) -> None:
     items = [{"name": "good"}, {"name": 5}]
     strange = {key: "no list"}
     with keep_raw() as raw:
@@ -161,7 +163,7 @@ def test_items_that_the_sdk_could_reject_are_hidden_from_it(method: str, key: st
 async def test_failed_request_for_a_prompt_raises_an_error_with_its_reason(
     bridge: Bridge, name: str, error: type[Exception], detail: str
 ) -> None:
-    """The server's message is included only if the request was wrong."""
+    """The error contains the server's message only if the request was wrong."""
     server: Server[Any] = Server("s", on_list_tools=one_tool, on_get_prompt=odd_prompt)
     options = UpstreamOptions(call_timeout_s=1, max_result_bytes=1024)
     async with opened(bridge, piped(server, legacy=False), options) as source:

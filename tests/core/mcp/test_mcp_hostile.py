@@ -13,7 +13,7 @@ import pytest
 from gateway.errors import ClosedError, UpstreamError, UpstreamTimeoutError
 from gateway.runtime.naming import MAX_NAME_CHARS
 from gateway.types import Diagnostic
-from tests.core.mcp.conftest import PATIENCE_S, Hostile, lines, lives, noted, until
+from tests.core.mcp.conftest import PATIENCE_S, Hostile, lines, lives, until, wait_for_lines
 
 
 def names(diagnostics: tuple[Diagnostic, ...]) -> list[str]:
@@ -21,7 +21,7 @@ def names(diagnostics: tuple[Diagnostic, ...]) -> list[str]:
 
 
 async def test_malformed_tool_is_left_out(hostile: Hostile) -> None:
-    """The SDK alone would lose the whole listing."""
+    """With the SDK alone, one malformed tool makes the whole listing fail."""
     listing = await hostile("malformed").list_tools()
 
     good, odd = listing.tools
@@ -45,8 +45,12 @@ async def test_malformed_tool_is_left_out(hostile: Hostile) -> None:
 
 
 @pytest.mark.parametrize(("mode", "name"), [("deep", "deep"), ("modern_marked", "marked")])
-async def test_unusable_tool_is_quarantined_by_name(hostile: Hostile, mode: str, name: str) -> None:
-    """One is too deep for fast parsers. The other is invalid, and the SDK drops it silently."""
+async def test_diagnostic_names_the_quarantined_tool(
+    hostile: Hostile, mode: str, name: str
+) -> None:
+    """One tool is nested too deeply for fast parsers. The SDK drops the other one without an
+    error.
+    """
     listing = await hostile(mode).list_tools()
 
     assert ["good"] == [tool.name for tool in listing.tools]
@@ -54,7 +58,9 @@ async def test_unusable_tool_is_quarantined_by_name(hostile: Hostile, mode: str,
 
 
 async def test_tool_with_an_expensive_schema_is_left_out(hostile: Hostile) -> None:
-    """A few hundred bytes expand to 2^40 schemas. A schema that is only recursive is allowed."""
+    """In a schema of a few hundred bytes, 2^40 schemas apply to one value. Recursion alone is
+    allowed.
+    """
     listing = await hostile("costly").list_tools()
 
     assert ["tree"] == [tool.name for tool in listing.tools]
@@ -64,8 +70,12 @@ async def test_tool_with_an_expensive_schema_is_left_out(hostile: Hostile) -> No
     assert [*[applied] * 6, endless, endless, applied] == reasons
 
 
-async def test_texts_are_cleaned_and_clipped_and_data_is_only_cleaned(hostile: Hostile) -> None:
-    """Invisible characters can carry instructions to a model. Defaults must stay usable."""
+async def test_texts_of_a_definition_are_cleaned_and_cut_and_its_data_only_cleaned(
+    hostile: Hostile,
+) -> None:
+    """Invisible characters can carry instructions to a model. Defaults must not be cut, to stay
+    usable.
+    """
     listing = await hostile("dressed", max_description_chars=64).list_tools()
 
     (tool,) = listing.tools
@@ -90,7 +100,7 @@ async def test_texts_are_cleaned_and_clipped_and_data_is_only_cleaned(hostile: H
     [("endless", 5, "pages"), ("repeated", 2, "again"), ("many", 7, "tools")],
 )
 async def test_endless_listing_is_cut(hostile: Hostile, mode: str, count: int, reason: str) -> None:
-    """The SDK would continue forever."""
+    """The SDK alone would read pages forever."""
     listing = await hostile(mode, max_pages=5, max_tools=7).list_tools()
 
     assert count == len(listing.tools)
@@ -99,7 +109,7 @@ async def test_endless_listing_is_cut(hostile: Hostile, mode: str, count: int, r
     assert reason in cut.detail
 
 
-async def test_noise_on_standard_output_is_skipped_and_logged(
+async def test_lines_that_are_not_messages_are_skipped_and_logged(
     hostile: Hostile, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Real servers print to standard output. The SDK would log a traceback for each line."""
@@ -113,9 +123,7 @@ async def test_noise_on_standard_output_is_skipped_and_logged(
 
 
 @pytest.mark.parametrize("mode", ["silent", "silent_list"])
-async def test_silent_server_times_out_with_the_name_of_the_option(
-    hostile: Hostile, mode: str
-) -> None:
+async def test_timeout_of_a_silent_server_names_the_option(hostile: Hostile, mode: str) -> None:
     source = hostile(mode, connect_timeout_s=0.5, list_timeout_s=0.5)
 
     with pytest.raises(UpstreamTimeoutError, match=r"(connect|list)_timeout_s"):
@@ -126,7 +134,7 @@ async def test_source_can_be_closed_while_it_connects(hostile: Hostile, record: 
     source = hostile("silent", connect_timeout_s=500)
     listing = asyncio.create_task(source.list_tools())
     waiting = asyncio.create_task(source.call("good", {}, tool_id="x"))
-    await noted(record, "heard")
+    await wait_for_lines(record, "heard")
 
     async with asyncio.timeout(PATIENCE_S):
         await asyncio.gather(source.close(), source.close())
@@ -143,10 +151,10 @@ async def test_source_can_be_closed_while_it_connects(hostile: Hostile, record: 
         ("no_session", r"not a usable MCP server \(error -32603\)$"),
     ],
 )
-async def test_program_that_opens_no_session_is_reported_with_a_remedy(
+async def test_error_of_a_program_that_is_not_an_mcp_server_has_a_remedy(
     hostile: Hostile, mode: str, remedy: str
 ) -> None:
-    """The SDK raises a nested group of errors, with texts of the server."""
+    """The SDK raises a nested group of errors, which contains texts of the server."""
     with pytest.raises(UpstreamError, match=remedy):
         await hostile(mode).list_tools()
 
@@ -163,7 +171,9 @@ async def test_program_that_opens_no_session_is_reported_with_a_remedy(
 async def test_lost_call_is_repeated_only_if_a_trusted_server_allows_it(
     hostile: Hostile, record: Path, mode: str, *, trusted: bool, calls: int
 ) -> None:
-    """The call may have run. Hints of an untrusted server can only add restrictions."""
+    """The lost call may have run. Only a trusted server's hint shows that running it twice is
+    harmless.
+    """
     source = hostile(mode, trusted=trusted)
     await source.list_tools()
 
@@ -174,8 +184,10 @@ async def test_lost_call_is_repeated_only_if_a_trusted_server_allows_it(
     assert ("lost", True) == (raised.value.kind, raised.value.sent)
 
 
-async def test_call_that_was_not_sent_reconnects_first(hostile: Hostile, record: Path) -> None:
-    """The end of a child is noticed without a request. The call then runs once."""
+async def test_call_after_the_end_of_the_child_reconnects_and_runs_once(
+    hostile: Hostile, record: Path
+) -> None:
+    """The source notices the end of the child before it sends the call."""
     source = hostile("pid")
     await source.list_tools()
     child = int(lines(record)[0])
@@ -188,10 +200,10 @@ async def test_call_that_was_not_sent_reconnects_first(hostile: Hostile, record:
     assert 1 == lines(record).count("call good")
 
 
-async def test_call_that_a_child_does_not_read_is_sent_to_the_next_child(
+async def test_call_that_an_ended_child_did_not_read_is_sent_to_the_next_child(
     hostile: Hostile, record: Path
 ) -> None:
-    """No byte of the call was sent."""
+    """No byte of the call reached the first child, so it cannot have run."""
     source = hostile("deaf")
     await source.list_tools()
     answer = await source.call("good", {}, tool_id="x")
@@ -201,20 +213,20 @@ async def test_call_that_a_child_does_not_read_is_sent_to_the_next_child(
 
 
 async def test_slow_server_is_asked_for_its_protocol_version_again(hostile: Hostile) -> None:
-    """The slow server answers the first request after the gateway has given up on it."""
+    """The server answers the first request only after the gateway has stopped waiting for it."""
     listing = await hostile("modern_late").list_tools()
 
     assert ["good"] == [tool.name for tool in listing.tools]
 
 
 async def test_cancelled_call_is_cancelled_at_the_server(hostile: Hostile, record: Path) -> None:
-    """The session stays open."""
+    """The session stays open for further calls."""
     source = hostile("plain")
     calling = asyncio.create_task(source.call("slow", {}, tool_id="x"))
-    await noted(record, "call slow")
+    await wait_for_lines(record, "call slow")
 
     calling.cancel()
-    await noted(record, "cancelled")
+    await wait_for_lines(record, "cancelled")
     answer = await source.call("good", {}, tool_id="x")
 
     assert "pong" == answer.text
@@ -222,7 +234,7 @@ async def test_cancelled_call_is_cancelled_at_the_server(hostile: Hostile, recor
 
 
 async def test_result_keeps_every_content_block(hostile: Hostile) -> None:
-    """Blocks of unknown kinds are part of the result."""
+    """The result also contains blocks of unknown kinds."""
     answer = await hostile("blocks").call("good", {}, tool_id="x")
 
     assert ["text", "hologram", "resource", "image"] == [block.type for block in answer.content]
@@ -244,7 +256,7 @@ async def test_result_keeps_every_content_block(hostile: Hostile) -> None:
         ("modern_asks", "asks again"),
     ],
 )
-async def test_malformed_answer_is_an_error_without_the_servers_text(
+async def test_error_about_a_malformed_answer_omits_the_servers_text(
     hostile: Hostile, mode: str, reason: str
 ) -> None:
     """A malformed answer may contain a secret or an argument."""
@@ -256,7 +268,7 @@ async def test_malformed_answer_is_an_error_without_the_servers_text(
     assert "secret" not in str(raised.value)
 
 
-async def test_malformed_listing_raises_an_error(hostile: Hostile) -> None:
-    """A missing list is not an empty list."""
+async def test_listing_without_a_list_raises_an_error(hostile: Hostile) -> None:
+    """A missing list must not count as an empty list, which would remove all tools."""
     with pytest.raises(UpstreamError, match="in a form that MCP does not define"):
         await hostile("no_list").list_tools()

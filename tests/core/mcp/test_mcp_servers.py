@@ -37,7 +37,7 @@ BIN = Path(sys.executable).parent
 async def test_server_object_runs_in_this_process_and_is_found_by_its_instructions(
     open_gateway: OpenGateway,
 ) -> None:
-    """Most examples use this high-level server of the SDK."""
+    """The object is of the SDK's high-level class, which most examples use."""
     server = MCPServer("ledger", instructions="Keeps the books of a firm.")
 
     @server.tool()
@@ -63,7 +63,7 @@ async def test_server_object_runs_in_this_process_and_is_found_by_its_instructio
 async def test_servers_of_the_demo_are_listed_completely_without_suspicions(
     bridge: Bridge, command: str, args: tuple[str, ...], count: int
 ) -> None:
-    """Counts as of 2026-11-21. The Word server prints to standard output."""
+    """Numbers of tools as of 2026-11-21. The Word server also prints text to standard output."""
     async with opened(bridge, StdioServer(str(BIN / command), args)) as source:
         listing = await source.list_tools()
 
@@ -95,7 +95,7 @@ async def test_transport_of_the_sdk_can_be_the_target(bridge: Bridge, record: Pa
 async def test_unreachable_server_raises_an_error_with_a_remedy(
     bridge: Bridge, target: object, remedy: str
 ) -> None:
-    """The message must not contain secrets of the URL."""
+    """The error must not contain secrets of the URL."""
     async with opened(bridge, target) as source:
         with pytest.raises(UpstreamError, match=remedy) as raised:
             await source.list_tools()
@@ -122,7 +122,7 @@ async def test_server_object_that_fails_to_start_raises_an_upstream_error(bridge
             await source.list_tools()
 
 
-async def test_close_does_not_wait_longer_than_its_limit() -> None:
+async def test_closing_a_session_does_not_take_longer_than_its_limit() -> None:
     ended = asyncio.Event()
 
     @asynccontextmanager
@@ -147,7 +147,7 @@ async def test_close_does_not_wait_longer_than_its_limit() -> None:
     ("status", "remedy"),
     [(401, "HTTP 401: give it the right headers"), (404, "path of the url"), (500, "HTTP 500")],
 )
-async def test_refusal_over_http_raises_an_error_with_its_status(
+async def test_error_of_a_refused_http_request_contains_the_status(
     bridge: Bridge, status: int, remedy: str
 ) -> None:
 
@@ -200,7 +200,7 @@ async def test_restarted_http_server_is_reconnected(bridge: Bridge, record: Path
     assert "back" == answer.text
 
 
-async def test_closing_after_the_bridge_is_harmless() -> None:
+async def test_source_may_be_closed_after_its_bridge() -> None:
     """Hosts close their objects in any order."""
     bridge = Bridge("short")
     source = McpSource("srv", MCPServer("x"), bridge=bridge, options=UpstreamOptions())
@@ -230,7 +230,7 @@ def test_sdk_is_not_imported_before_a_connection_is_opened() -> None:
 async def test_private_server_is_used_only_if_the_host_allows_it(
     bridge: Bridge, named: tuple[str, ...], fault: str
 ) -> None:
-    """No server listens there. The error shows whether a connection was tried."""
+    """No server listens at the private address. The error shows whether a connection was tried."""
     target = HttpServer("http://127.0.0.2:1/mcp")
     options = UpstreamOptions(connect_attempts=1, private_hosts=named)
     async with opened(bridge, target, options) as source:

@@ -19,7 +19,7 @@ from gateway.mcp.oauth import LoopbackSignIn, listen_for_sign_in
 from gateway.mcp.session import sign_in
 from gateway.runtime.background_loop import Bridge
 from gateway.storage import FileTokens
-from tests.core.mcp.conftest import PATIENT, lines, noted, placed
+from tests.core.mcp.conftest import PATIENT, lines, placed, wait_for_lines
 from tests.core.mcp.servers.authority import BY_HAND, SECRET, Authority
 from tests.core.mcp.sign_in_place import Place, signing_place
 
@@ -35,14 +35,17 @@ def authority() -> Authority:
 async def place(
     bridge: Bridge, authority: Authority, record: Path, tmp_path: Path
 ) -> AsyncIterator[Place]:
+    """Running server with OAuth, and its authorization server."""
     file = tmp_path / "tokens" / "srv.json"
     async with signing_place(bridge, authority, record, file) as place:
         yield place
 
 
-async def test_server_without_a_sign_in_names_the_command_and_asks_no_person(place: Place) -> None:
-    """A search must not open a browser, and a refusal must not open the breaker. An unreadable
-    record counts as missing.
+async def test_call_without_a_sign_in_names_the_login_command_and_asks_no_person(
+    place: Place,
+) -> None:
+    """A search must not open a browser, and a refusal must not open the circuit breaker. An
+    unreadable sign-in record counts as missing.
     """
     place.tokens.write('{"tokens": 7}')
     async with place.source() as source:
@@ -85,7 +88,9 @@ async def test_failed_sign_in_keeps_the_previous_tokens(place: Place) -> None:
 async def test_expired_or_revoked_token_is_refreshed_once_for_all_requests(
     place: Place, life_s: int
 ) -> None:
-    """The refresh also works after a restart, at an authorization server with another address."""
+    """The refresh also works after a restart. The authorization server has another address than the
+    server.
+    """
     place.authority.life_s = life_s
     await place.sign_in()
     place.authority.life_s = 3600
@@ -101,8 +106,10 @@ async def test_expired_or_revoked_token_is_refreshed_once_for_all_requests(
 
 
 @pytest.mark.parametrize("life_s", [1, 3600])
-async def test_failed_refresh_requires_a_new_sign_in(place: Place, life_s: int) -> None:
-    """The breaker stays closed because the server answers."""
+async def test_user_must_sign_in_again_after_a_failed_token_refresh(
+    place: Place, life_s: int
+) -> None:
+    """The circuit breaker stays closed because the server answers."""
     place.authority.life_s = life_s
     await place.sign_in()
     place.authority.tokens.clear()
@@ -119,7 +126,7 @@ async def test_failed_refresh_requires_a_new_sign_in(place: Place, life_s: int) 
     assert "SECRET" not in str(raised.value)
 
 
-async def test_token_without_a_refresh_token_fails_after_one_request(place: Place) -> None:
+async def test_refused_token_without_a_refresh_token_fails_after_one_request(place: Place) -> None:
     await place.sign_in()
     record = json.loads(place.file.read_text("utf-8"))
     del record["tokens"]["refresh_token"]
@@ -132,8 +139,10 @@ async def test_token_without_a_refresh_token_fails_after_one_request(place: Plac
     assert "refreshed" not in place.authority.seen
 
 
-async def test_new_token_of_another_process_is_used(place: Place) -> None:
-    """Two gateways share one file. The second one must not use the invalidated refresh token."""
+async def test_token_that_another_process_refreshed_is_used(place: Place) -> None:
+    """Two gateways share one token file. The old refresh token is invalid after the first
+    refresh.
+    """
     await place.sign_in()
     async with place.source() as source:
         await source.list_tools()
@@ -146,12 +155,12 @@ async def test_new_token_of_another_process_is_used(place: Place) -> None:
     assert "refreshed" not in place.authority.seen
 
 
-async def test_calls_run_in_parallel(place: Place) -> None:
+async def test_calls_with_a_token_run_in_parallel(place: Place) -> None:
     """The SDK's own flow would make the second call wait for the first."""
     await place.sign_in()
     async with place.source() as source:
         waiting = asyncio.create_task(source.call("wait", {}, tool_id="t"))
-        await noted(place.record, "started")
+        await wait_for_lines(place.record, "started")
         answer = await source.call("echo", {"text": "meanwhile"}, tool_id="t")
         waiting.cancel()
         await asyncio.wait({waiting})
@@ -160,8 +169,8 @@ async def test_calls_run_in_parallel(place: Place) -> None:
     assert "started" in lines(place.record)
 
 
-async def test_refused_sign_in_raises_an_error_with_its_code(place: Place) -> None:
-    """The text of the authorization server is not included."""
+async def test_error_of_a_refused_sign_in_contains_the_error_code(place: Place) -> None:
+    """The error omits the text of the authorization server."""
     place.authority.refuses = True
 
     with pytest.raises(UpstreamError, match=r"refused \(access_denied\)") as raised:
@@ -170,7 +179,7 @@ async def test_refused_sign_in_raises_an_error_with_its_code(place: Place) -> No
     assert "authorization" == raised.value.kind
 
 
-async def test_host_may_set_the_scope_and_the_client_metadata_url(place: Place) -> None:
+async def test_sign_in_uses_the_configured_scope_and_client_metadata_url(place: Place) -> None:
     """A client with a metadata URL is not registered."""
     await place.sign_in(OAuth(client_metadata_url="https://client.example/gateway.json"))
     named = tuple(place.authority.seen)
@@ -180,7 +189,7 @@ async def test_host_may_set_the_scope_and_the_client_metadata_url(place: Place) 
     assert [["read"], ["read", "write"]] == place.authority.scopes
 
 
-async def test_client_may_be_registered_by_hand(place: Place) -> None:
+async def test_sign_in_uses_a_client_registered_by_hand(place: Place) -> None:
     """The client's secret is sent with requests but not stored with the tokens."""
     auth = OAuth(client_id=BY_HAND, client_secret=SECRET)
     place.authority.life_s = 1
@@ -192,7 +201,7 @@ async def test_client_may_be_registered_by_hand(place: Place) -> None:
     assert SECRET not in place.file.read_text("utf-8")
 
 
-async def test_server_without_client_registration_names_the_remedy(
+async def test_sign_in_without_client_registration_names_the_remedy(
     place: Place, bridge: Bridge, record: Path, tmp_path: Path
 ) -> None:
     closed = Authority(registers=False)
@@ -219,7 +228,7 @@ async def started_sign_in() -> LoopbackSignIn:
     return callback
 
 
-async def test_answer_of_a_browser_is_accepted_once() -> None:
+async def test_loopback_listener_accepts_one_answer_of_a_browser() -> None:
     """The answer includes the issuer, which the SDK compares (RFC 9207)."""
     callback = await started_sign_in()
     first = callback.receive("/callback?code=c&state=ours&iss=https%3A%2F%2Fgiver")
@@ -239,7 +248,9 @@ async def test_answer_of_a_browser_is_accepted_once() -> None:
         ("", "404"),
     ],
 )
-async def test_requests_of_other_pages_are_ignored(target: str, status: str) -> None:
+async def test_loopback_listener_ignores_requests_of_other_web_pages(
+    target: str, status: str
+) -> None:
     """Any web page can send a browser to this machine."""
     callback = await started_sign_in()
     refused, taken = (callback.receive(path) for path in (target, "/callback?code=c&state=ours"))
@@ -253,7 +264,9 @@ async def test_requests_of_other_pages_are_ignored(target: str, status: str) -> 
     ("query", "reason"),
     [("error=access_denied", "access_denied"), ("error=<b>", "no code"), ("x=1", "no code")],
 )
-async def test_refusal_contains_only_its_code(query: str, reason: str) -> None:
+async def test_error_of_a_refusal_in_the_browser_contains_only_the_error_code(
+    query: str, reason: str
+) -> None:
     callback = await started_sign_in()
     callback.receive(f"/callback?{query}&state=ours")
 
@@ -261,8 +274,8 @@ async def test_refusal_contains_only_its_code(query: str, reason: str) -> None:
         await callback.wait()
 
 
-async def test_invalid_request_is_answered_and_a_used_port_is_refused() -> None:
-    """A registered redirect URL needs a fixed port."""
+async def test_loopback_listener_answers_invalid_requests_and_refuses_a_used_port() -> None:
+    """The port cannot be replaced by a free one, because the redirect URL is registered."""
     async with listen_for_sign_in("srv", lambda _url: None) as callback:
         port = urlsplit(callback.address).port
         assert port
@@ -277,6 +290,6 @@ async def test_invalid_request_is_answered_and_a_used_port_is_refused() -> None:
     assert answer.startswith(b"HTTP/1.1 404")
 
 
-async def test_server_that_does_not_use_oauth_names_the_missing_setting() -> None:
+async def test_sign_in_to_a_server_without_oauth_names_the_missing_setting() -> None:
     with pytest.raises(ConfigError, match='add "auth"'):
         await sign_in("srv", HttpServer("http://127.0.0.1:9/mcp"), PATIENT, print)

@@ -29,10 +29,10 @@ PHP: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("form", PHP)
-async def test_empty_list_in_place_of_an_empty_map_keeps_the_tool(
+async def test_tool_with_empty_lists_in_place_of_empty_maps_is_accepted(
     bridge: Bridge, tmp_path: Path, transport: str, form: str
 ) -> None:
-    """PHP writes both as ``[]``."""
+    """PHP writes an empty map as ``[]``, the same as an empty list."""
     page = json.dumps({"_meta": [], "tools": [TOOL, {"name": "odd", **PHP[form]}]})
     answers: Answers = {
         "initialize": [opening('{"tools": [], "logging": []}')],
@@ -47,10 +47,10 @@ async def test_empty_list_in_place_of_an_empty_map_keeps_the_tool(
     assert "[]" not in odd.replace('"required": []', "")
 
 
-async def test_empty_list_in_place_of_the_map_of_a_block_keeps_the_result(
+async def test_result_with_empty_lists_in_place_of_empty_maps_is_accepted(
     bridge: Bridge, tmp_path: Path, transport: str
 ) -> None:
-    """Structured content keeps its empty lists."""
+    """Empty lists in structured content stay lists."""
     blocks = [
         {"type": "text", "text": "one", "annotations": [], "_meta": []},
         {"type": "resource", "resource": {"uri": "a:b", "text": "two", "_meta": []}},
@@ -64,7 +64,7 @@ async def test_empty_list_in_place_of_the_map_of_a_block_keeps_the_result(
 
 
 @pytest.mark.parametrize("number", [HUGE, f"-{HUGE}", "1e999", "NaN", "-Infinity"])
-async def test_number_outside_of_json_loses_only_its_tool(
+async def test_only_the_tool_with_a_number_that_json_cannot_express_is_left_out(
     bridge: Bridge, tmp_path: Path, transport: str, number: str
 ) -> None:
     odd = f'{{"name": "odd", "inputSchema": {{"type": "object", "maximum": {number}}}}}'
@@ -79,7 +79,7 @@ async def test_number_outside_of_json_loses_only_its_tool(
 
 
 @pytest.mark.parametrize("number", [HUGE, "1e999", "NaN"])
-async def test_number_outside_of_json_keeps_the_result(
+async def test_result_with_a_number_that_json_cannot_express_is_accepted(
     bridge: Bridge, tmp_path: Path, transport: str, number: str
 ) -> None:
     fields = f'"content": [{{"type": "text", "text": "{HUGE}"}}]'
@@ -93,7 +93,7 @@ async def test_number_outside_of_json_keeps_the_result(
 @pytest.mark.parametrize(
     "odd", [[], schema(required={}), schema(properties=""), schema(required=False)]
 )
-async def test_empty_value_of_the_wrong_type_loses_only_its_tool(
+async def test_only_the_tool_with_an_empty_value_of_the_wrong_type_is_left_out(
     bridge: Bridge, tmp_path: Path, odd: object
 ) -> None:
     page = json.dumps({"tools": [TOOL, {"name": "odd", "inputSchema": odd}]})

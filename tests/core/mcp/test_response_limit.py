@@ -31,7 +31,9 @@ GOOD = {"name": "good", "description": "Works.", "inputSchema": {"type": "object
 
 
 def answering(tools: list[dict[str, Any]], write: Callable[[str, str], Response]) -> Starlette:
-    """Return a server of *tools*. *write* creates its answers from a method and JSON."""
+    """Return an HTTP server of *tools*. *write* creates each answer from the MCP method and its
+    JSON.
+    """
     results = {"initialize": HELLO, "tools/list": {"tools": tools}}
 
     async def answer(request: Request) -> Response:
@@ -49,7 +51,10 @@ def answering(tools: list[dict[str, Any]], write: Callable[[str, str], Response]
 
 
 def app(size: int, *, packed: bool = False, endless: bool = False) -> Starlette:
-    """Return a server of one tool with a description of *size* characters."""
+    """Return an HTTP server of one tool, whose description has *size* characters.
+
+    *packed* compresses the answers, and *endless* makes the answer to a listing endless.
+    """
 
     def write(method: str, body: str) -> Response:
         if endless and method == "tools/list":
@@ -75,7 +80,7 @@ def target(port: int, auth: OAuth | None = None) -> HttpServer:
     return HttpServer(f"http://127.0.0.1:{port}/mcp", auth=auth)
 
 
-async def test_answer_within_the_limit_is_accepted(bridge: Bridge) -> None:
+async def test_http_answer_within_the_length_limit_is_accepted(bridge: Bridge) -> None:
     async with served(bridge, app(50_000)) as port, opened(bridge, target(port), OPTIONS) as source:
         listing = await source.list_tools()
 
@@ -86,7 +91,7 @@ async def test_answer_within_the_limit_is_accepted(bridge: Bridge) -> None:
 async def test_too_long_json_answer_fails_only_its_request(
     bridge: Bridge, *, endless: bool
 ) -> None:
-    """The SDK would hold the whole answer in memory."""
+    """The SDK alone would read the whole answer into memory."""
     async with (
         served(bridge, app(200_000, endless=endless)) as port,
         opened(bridge, target(port), OPTIONS) as source,
@@ -101,10 +106,10 @@ async def test_too_long_json_answer_fails_only_its_request(
 
 @pytest.mark.parametrize("is_stream", [False, True])
 @pytest.mark.parametrize("size", range(1, 14))
-async def test_unpaired_surrogate_keeps_the_tool(
+async def test_tool_with_unpaired_surrogates_is_accepted(
     bridge: Bridge, size: int, *, is_stream: bool
 ) -> None:
-    """JSON can write it as an escape, for which the SDK would reject the whole list."""
+    """JSON can contain unpaired surrogates as escapes. The SDK would reject the whole listing."""
     texts = ["\ud83d\ude00", "\ud83d", "\\ud800", "\\", "\ude00\ud83d", '"\n']
     tools = [
         {**GOOD, "name": f"t{number}", "description": f"a{text}b"}
@@ -131,8 +136,8 @@ async def _pieces(body: bytes, size: int) -> AsyncIterator[bytes]:
         yield body[start : start + size]
 
 
-async def test_compressed_answer_is_refused(bridge: Bridge) -> None:
-    """Two hundred bytes expand to fifty thousand."""
+async def test_compressed_http_answer_is_refused(bridge: Bridge) -> None:
+    """Two hundred bytes expand to fifty thousand, so the length limit would be too late."""
     async with (
         served(bridge, app(50_000, packed=True)) as port,
         opened(bridge, target(port), OPTIONS) as source,
@@ -141,8 +146,12 @@ async def test_compressed_answer_is_refused(bridge: Bridge) -> None:
             await source.list_tools()
 
 
-async def test_refusal_with_the_type_of_a_stream_is_limited(bridge: Bridge, tmp_path: Path) -> None:
-    """A refusal is read whole before the token is refreshed."""
+async def test_length_limit_applies_to_a_refusal_with_the_type_of_an_event_stream(
+    bridge: Bridge, tmp_path: Path
+) -> None:
+    """A refusal is read whole before the token is refreshed, so it must not be endless like a
+    stream.
+    """
 
     async def refuse(_request: Request) -> Response:
         return StreamingResponse(_endless(), status_code=401, media_type="text/event-stream")

@@ -28,7 +28,9 @@ ADA = types.ElicitResult(action="accept", content={"name": "Ada"})
 
 
 class ScriptedClient:
-    """A client that answers every form with the same name, after its event is set."""
+    """A client that answers every request with the same name, once the event `may_answer` is
+    set.
+    """
 
     listens = True
 
@@ -53,7 +55,7 @@ class ScriptedClient:
 
 
 def active_calls(**options: float) -> ActiveCalls:
-    """Return the active calls of a connection; there are none yet."""
+    """Return the `ActiveCalls` of a connection, without any call yet."""
     return ActiveCalls("srv", UpstreamOptions(**options))  # type: ignore[arg-type]  # only floats
 
 
@@ -61,7 +63,7 @@ def active_calls(**options: float) -> ActiveCalls:
 async def started_call(
     calls: ActiveCalls, person: ScriptedClient | None = None
 ) -> AsyncIterator[ActiveCall]:
-    """Start a call of *person*."""
+    """Run a call of the client *person* during the block."""
     with on_behalf_of(person) if person is not None else nullcontext():
         async with calls.start() as call:
             yield call
@@ -69,15 +71,17 @@ async def started_call(
 
 @asynccontextmanager
 async def unanswered_call(person: ScriptedClient) -> AsyncIterator[tuple[ActiveCall, Any]]:
-    """Yield a call of *person*, who does not answer yet, and its progress listener."""
+    """Yield a call of the client *person*, who does not answer yet, and the call's progress
+    listener.
+    """
     person.may_answer.clear()
     async with started_call(active_calls(), person) as call:
         assert call.progress_listener is not None
         yield call, call.progress_listener
 
 
-async def test_request_goes_to_the_only_caller() -> None:
-    """Servers before 2026-07-28 name no call. Calls without a client do not count."""
+async def test_request_of_a_server_goes_to_the_only_caller() -> None:
+    """Requests before 2026-07-28 do not name a call. Calls without a client do not count."""
     calls, person = active_calls(), ScriptedClient(CAN)
     async with started_call(calls), started_call(calls, person), started_call(calls, person):
         answer = await calls.answer(NAME)
@@ -93,7 +97,7 @@ async def test_request_goes_to_the_only_caller() -> None:
         ([ScriptedClient(CAN)], sample("hello"), "sampling"),
     ],
 )
-async def test_request_that_no_caller_can_answer_is_refused(
+async def test_request_of_a_server_is_refused_if_no_caller_can_answer(
     callers: list[ScriptedClient | None], question: types.InputRequest, reason: str
 ) -> None:
     calls = active_calls()
@@ -109,8 +113,8 @@ async def test_request_that_no_caller_can_answer_is_refused(
     assert not any(person.questions for person in callers if person)
 
 
-async def test_number_of_waiting_requests_is_limited() -> None:
-    """Each request may wait for minutes, and a server may send hundreds a second."""
+async def test_number_of_unanswered_requests_of_a_server_is_limited() -> None:
+    """A request may wait for minutes, and a server may send hundreds of requests a second."""
     calls, person = active_calls(), ScriptedClient(CAN)
     person.may_answer.clear()
     async with started_call(calls, person):
@@ -125,7 +129,7 @@ async def test_number_of_waiting_requests_is_limited() -> None:
     assert [ADA] * 16 == answers
 
 
-async def test_progress_beyond_the_limit_is_dropped() -> None:
+async def test_progress_reports_beyond_the_limit_are_dropped() -> None:
     person = ScriptedClient(CAN)
     async with unanswered_call(person) as (_, report):
         reporting = [asyncio.ensure_future(report(number, None, None)) for number in range(1000)]
@@ -136,8 +140,8 @@ async def test_progress_beyond_the_limit_is_dropped() -> None:
     assert list(range(64)) == person.reports
 
 
-async def test_limit_of_a_call_is_suspended_while_its_caller_is_asked() -> None:
-    """A person may have two requests at once."""
+async def test_time_limit_of_a_call_is_suspended_while_its_caller_is_asked() -> None:
+    """The limit starts again only after the last of two overlapping requests."""
     calls, person = active_calls(), ScriptedClient(CAN)
     async with started_call(calls, person) as call:
         person.may_answer.clear()
@@ -176,14 +180,15 @@ async def test_call_times_out_after_a_request_was_answered() -> None:
 
 
 def required(state: str | None = "s", **requests: types.InputRequest) -> dict[str, Any]:
-    """Return a result that requires more input."""
+    """Return a call result that requires input: the answers to *requests*."""
     result = types.InputRequiredResult(input_requests=requests or None, request_state=state)
     return result.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
 class Server:
-    """A server that returns *answers* in turn, then repeats the last one. It records what it
-    receives.
+    """A function that sends calls. It returns *answers* in turn, then repeats the last one.
+
+    `received` contains the additional parameters of each call.
     """
 
     def __init__(self, *answers: dict[str, Any]) -> None:
@@ -196,7 +201,9 @@ class Server:
 
 
 async def test_call_is_repeated_until_the_result_requires_no_input() -> None:
-    """The state is sent back unchanged. A result may require only a pause."""
+    """The server's request state is sent back unchanged. A result may also ask only for a
+    repetition.
+    """
     calls, person = active_calls(), ScriptedClient(CAN)
     done: dict[str, Any] = {"content": []}
     server = Server(required("1", who=NAME), required("2"), required(None, again=NAME), done)
@@ -213,8 +220,8 @@ async def test_call_is_repeated_until_the_result_requires_no_input() -> None:
     ] == server.received
 
 
-async def test_rounds_of_input_are_limited() -> None:
-    """The caller answers at most sixteen times."""
+async def test_call_fails_if_its_result_requires_input_too_often() -> None:
+    """The caller is asked at most sixteen times."""
     calls, person, other = active_calls(), ScriptedClient(CAN), ScriptedClient(CAN)
     done: dict[str, Any] = {"content": []}
     patient = Server(*[required("s", who=NAME)] * 16, done)
@@ -230,7 +237,7 @@ async def test_rounds_of_input_are_limited() -> None:
 
 
 async def test_call_waits_for_its_progress_reports_in_order() -> None:
-    """The SDK starts a task for each report. Reports after the answer would be lost."""
+    """The SDK starts a task for each report. A caller would ignore reports after the answer."""
     calls, person = active_calls(), ScriptedClient(CAN)
     person.may_answer.clear()
     reports: list[asyncio.Future[None]] = []
@@ -256,7 +263,7 @@ async def test_call_waits_for_its_progress_reports_in_order() -> None:
         assert silent.progress_listener is None
 
 
-async def test_caller_that_takes_no_progress_still_gets_the_answer() -> None:
+async def test_caller_that_does_not_read_progress_reports_still_gets_the_answer() -> None:
     person = ScriptedClient(CAN)
     async with unanswered_call(person) as (call, listener):
         stuck = asyncio.ensure_future(listener(1, 3, None))
@@ -299,7 +306,7 @@ def with_tools() -> types.CreateMessageRequest:
         ({"sampling": {}}, ROOTS, {"roots": {}}),
     ],
 )
-def test_missing_capabilities_of_a_client(
+def test_missing_capabilities_are_those_that_the_request_needs(
     can: JsonObject, request_: types.InputRequest, missing: JsonObject
 ) -> None:
     """An empty elicitation capability means forms, which once were the only kind."""
@@ -341,7 +348,7 @@ def test_server_gets_only_forwarded_capabilities_of_the_caller(
         (None, {}, "more"),
     ],
 )
-def test_refusal_names_the_missing_capabilities(
+def test_error_of_a_refused_call_names_the_missing_capabilities(
     data: object, needed: JsonObject, named: str
 ) -> None:
     error = capability_error("srv", MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, "no", data))

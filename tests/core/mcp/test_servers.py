@@ -13,12 +13,12 @@ from gateway.runtime.naming import check_server_name
 
 
 @pytest.mark.parametrize("name", ["a", "My.Server_1-x", "x" * 64])
-def test_plain_name_is_a_valid_server_name(name: str) -> None:
+def test_server_name_of_letters_and_signs_is_accepted(name: str) -> None:
     assert name == check_server_name(name)
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a b", "é", "x" * 65, "a\n"])
-def test_other_server_names_are_refused(name: str) -> None:
+def test_invalid_server_name_is_refused(name: str) -> None:
     """The name is the part of an id before the slash."""
     with pytest.raises(ConfigError, match="1 to 64 letters"):
         check_server_name(name)
@@ -38,14 +38,14 @@ def test_other_server_names_are_refused(name: str) -> None:
         "http://h:99999/",
     ],
 )
-def test_invalid_url_is_refused_without_being_shown(url: Any) -> None:
-    """The URL may contain a key."""
+def test_error_about_an_invalid_url_omits_the_url(url: Any) -> None:
+    """The URL may contain a secret key."""
     with pytest.raises(ConfigError, match=r"must look like http://host:port/path$"):
         HttpServer(url)
 
 
 def test_fingerprint_of_a_url_is_stable() -> None:
-    """Another fingerprint would mean that every listing is read and every approval requested
+    """With another fingerprint, every listing would be read again and every approval requested
     again.
     """
     server = HttpServer("http://h/p?\u00e9", {"A": "b", "\u00dc": "\ud800"})
@@ -60,7 +60,7 @@ def test_empty_command_is_refused() -> None:
 
 
 def test_repr_of_a_server_contains_no_secret() -> None:
-    """Logs and tracebacks contain it."""
+    """Logs and tracebacks contain the `repr`."""
     http = HttpServer("https://me:s3cret@example.org:8/s3cret?k=s3cret", {"A": "s3cret"})
     stdio = StdioServer("run", ("--key", "s3cret"), {"KEY": "s3cret"})
 
@@ -68,8 +68,8 @@ def test_repr_of_a_server_contains_no_secret() -> None:
     assert "https://example.org:8" == http.origin
 
 
-def test_fingerprint_covers_values_and_launch_only_names_of_variables() -> None:
-    """Neither digest covers a client's secret."""
+def test_fingerprint_covers_values_of_variables_and_launch_only_their_names() -> None:
+    """Neither digest covers the secret of an OAuth client."""
     plain = StdioServer("run", ("-v",), {"KEY": "one"})
     others: list[StdioServer | HttpServer] = [
         StdioServer("ran", ("-v",), {"KEY": "one"}),
@@ -97,7 +97,9 @@ def test_fingerprint_covers_values_and_launch_only_names_of_variables() -> None:
     "variable", ["PYTHONPATH", "NODE_OPTIONS", "LD_PRELOAD", "PATH", "GIT_SSH_COMMAND", "OTHER"]
 )
 def test_approval_digest_covers_every_variable(variable: str) -> None:
-    """A variable counts with its value in the file, which may be a reference."""
+    """The digest covers the value in the configuration file, which may be a reference to a
+    secret.
+    """
     empty = StdioServer("run")
     first_value, second_value = (
         StdioServer("run", env={variable: value}) for value in ("/one", "/second_value")

@@ -42,7 +42,9 @@ def entry(**other: object) -> dict[str, Any]:
         (entry(resources=["SKILL.md"]), "no digest and size"),
     ],
 )
-def test_unusable_entry_has_a_fault(item: Mapping[str, object], reason: str) -> None:
+def test_problem_of_an_unusable_skill_entry_is_returned(
+    item: Mapping[str, object], reason: str
+) -> None:
     fault = find_fault(item, SKILLS)
 
     assert (reason in fault) if reason else fault == ""
@@ -80,7 +82,7 @@ def test_digest_of_a_skill_changes_with_its_files() -> None:
         ({}, False),
     ],
 )
-def test_content_of_a_file_must_match_its_digest_and_size(
+def test_content_of_a_skill_file_must_match_its_digest_and_size(
     content: dict[str, object], *, expected: bool
 ) -> None:
     assert expected == is_as_listed(content, {**FILE, "note": "x"})

@@ -33,7 +33,7 @@ async def _talk(_request: Request) -> Response:
 
 @pytest.fixture
 def endpoint() -> Iterator[str]:
-    """URL of a server with several endpoints."""
+    """Base URL of a server with several SPARQL endpoints."""
     handlers = {"/sparql": _answer, "/away": _lead_away, "/talk": _talk}
     routes = [Route(path, handler, methods=["POST"]) for path, handler in handlers.items()]
     server = Loopback(Starlette(routes=routes))
@@ -42,7 +42,7 @@ def endpoint() -> Iterator[str]:
     server.close()
 
 
-def test_endpoint_answers_a_query(endpoint: str) -> None:
+def test_query_to_a_sparql_endpoint_returns_its_results(endpoint: str) -> None:
     assert RESULTS == ask_endpoint(f"{endpoint}/sparql", QUERY, timeout_s=10)
 
 
@@ -55,7 +55,7 @@ def test_endpoint_answers_a_query(endpoint: str) -> None:
         ("/sparql", "ASK { }", "did not return SPARQL results"),
     ],
 )
-def test_answer_without_sparql_results_raises_an_error(
+def test_query_raises_an_error_if_the_answer_is_not_sparql_results(
     endpoint: str, path: str, query: str, reason: str
 ) -> None:
     """Redirects are refused, because the user did not name their targets."""
@@ -64,6 +64,6 @@ def test_answer_without_sparql_results_raises_an_error(
 
 
 @pytest.mark.parametrize("url", ["https://10.0.0.1/sparql", "http://example.org/sparql"])
-def test_private_and_plain_text_endpoints_are_refused(url: str) -> None:
+def test_sparql_endpoints_in_private_networks_or_without_tls_are_refused(url: str) -> None:
     with pytest.raises(ConfigError):
         ask_endpoint(url, QUERY, timeout_s=10)

@@ -18,7 +18,7 @@ from gateway.mcp.ssrf_guard import GuardedTransport, check_url, guarded_transpor
 
 
 class RecordingTransport(httpx2.AsyncBaseTransport):
-    """A transport that records the target of each request."""
+    """An HTTP transport that records the target of each request and sends nothing."""
 
     def __init__(self, *, redirect: str = "") -> None:
         self.went: list[tuple[str, str, object]] = []
@@ -39,7 +39,7 @@ class RecordingTransport(httpx2.AsyncBaseTransport):
 def client(
     transport_log: RecordingTransport, *addresses: str, private: tuple[str, ...] = ()
 ) -> httpx2.AsyncClient:
-    """Return a client for which every host resolves to *addresses*, except ``inner.*``."""
+    """Return a guarded client. Every host name resolves to *addresses*, except for ``inner.*``."""
 
     async def resolve(host: str, _port: int) -> list[str]:
         return ["10.0.0.7"] if host.startswith("inner") else list(addresses)
@@ -49,7 +49,7 @@ def client(
 
 
 async def test_request_goes_to_the_checked_address_with_its_own_host_name() -> None:
-    """A later change of the name has no effect."""
+    """If the name resolved to another address after the check, the request would not go there."""
     transport_log = RecordingTransport()
     async with client(transport_log, "93.184.215.14") as http:
         await http.get("https://Mcp.Example.org/mcp")
@@ -70,7 +70,7 @@ async def test_request_goes_to_the_checked_address_with_its_own_host_name() -> N
     ],
 )  # fmt: skip
 async def test_name_that_resolves_to_a_private_address_is_refused(address: str) -> None:
-    """One private address among several is enough."""
+    """It is refused even if its other addresses are public."""
     transport_log = RecordingTransport()
     async with client(transport_log, "93.184.215.14", address) as http:
         with pytest.raises(ConfigError, match="private_hosts"):
@@ -79,7 +79,7 @@ async def test_name_that_resolves_to_a_private_address_is_refused(address: str) 
     assert [] == transport_log.went
 
 
-async def test_addresses_of_a_host_are_tried_in_turn() -> None:
+async def test_next_address_of_a_host_is_tried_after_a_failed_connection() -> None:
     """`localhost` may be IPv6 first while its server listens on IPv4."""
 
     class Half(RecordingTransport):
@@ -118,8 +118,10 @@ async def test_redirect_is_checked_like_any_request(location: str) -> None:
 
 
 @pytest.mark.parametrize("location", ["/mcp/", "https://mcp.example.org/mcp/"])
-async def test_redirect_within_a_host_uses_its_name(location: str) -> None:
-    """Many servers redirect from ``/mcp`` to ``/mcp/``. Certificates are for names."""
+async def test_redirect_within_a_host_keeps_the_host_name(location: str) -> None:
+    """Many servers redirect from ``/mcp`` to ``/mcp/``. Their certificates are valid only for the
+    name.
+    """
     transport_log = RecordingTransport(redirect=location)
     async with client(transport_log, "93.184.215.14") as http:
         response = await http.get("https://mcp.example.org/mcp")
@@ -130,8 +132,8 @@ async def test_redirect_within_a_host_uses_its_name(location: str) -> None:
     assert "https://mcp.example.org/mcp/" == str(response.request.url)
 
 
-async def test_private_hosts_are_allowed_by_name() -> None:
-    """Plain HTTP is allowed too, but never the metadata service."""
+async def test_request_to_a_private_host_is_allowed_if_its_name_is_listed() -> None:
+    """Plain HTTP is then allowed too. Requests to the metadata service stay refused."""
     transport_log = RecordingTransport()
     async with client(transport_log, "10.0.0.7", private=("MCP.corp",)) as http:
         await http.get("http://mcp.corp:8080/mcp")
@@ -143,8 +145,8 @@ async def test_private_hosts_are_allowed_by_name() -> None:
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9/x", "http://localhost/x", "http://[::1]/x"])
-def test_this_machine_is_allowed_by_default(url: str) -> None:
-    """Servers under development run there."""
+def test_request_to_this_machine_is_allowed_by_default(url: str) -> None:
+    """Servers under development run on this machine."""
     assert guarded_transport(url, ()) is not None
 
 
@@ -190,11 +192,11 @@ async def proxied(
 
 
 async def resolves_nothing(_host: str, _port: int) -> list[str]:
-    """Fail as on a machine without DNS, from which only a proxy leads out."""
+    """Fail like the resolver of a machine without DNS, which needs a proxy for all requests."""
     raise OSError("no such host")
 
 
-async def test_proxy_of_the_environment_gets_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proxy_of_the_environment_gets_the_host_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests to this machine do not use the proxy."""
     direct = RecordingTransport()
     async with proxied(monkeypatch) as requests:
@@ -255,7 +257,7 @@ CIRCLED = str.maketrans("123456789", "①②③④⑤⑥⑦⑧⑨")
 
 
 def spellings(ip: ipaddress.IPv4Address) -> Iterator[str]:
-    """Yield all spellings that a program may read as *ip*."""
+    """Yield all texts that a program may read as the address *ip*."""
     text, number, parts = str(ip), int(ip), ip.packed
     low, high = number & 0xFFFF, number >> 16
     yield from (text, f"{text}.", text.translate(WIDE), text.translate(CIRCLED))
@@ -302,7 +304,7 @@ def test_every_spelling_of_a_special_address_is_refused(ip: ipaddress.IPv4Addres
 
 @given(address_in(SPECIAL_V6))
 def test_special_ipv6_addresses_are_refused(ip: object) -> None:
-    """Only ::1, this machine, is allowed locally."""
+    """Only ::1 is allowed, because it is this machine."""
     with pytest.raises(ConfigError):
         check_url(f"https://[{ip}]/x", (), local=False)
 
@@ -314,13 +316,15 @@ def test_special_ipv6_addresses_are_refused(ip: object) -> None:
      "müller.example", "0x.example"],
 )  # fmt: skip
 def test_public_addresses_and_names_are_allowed(host: str) -> None:
-    """Networks with only IPv6 reach others by NAT64."""
+    """NAT64 addresses are allowed, because networks with only IPv6 reach IPv4 hosts through
+    them.
+    """
     check_url(f"https://{host}/x", (), local=False)
 
 
-async def test_private_network_is_allowed_by_its_addresses() -> None:
-    """An address of the network may use plain HTTP, a name that resolves to it needs TLS. Metadata
-    services stay refused.
+async def test_request_to_a_private_network_is_allowed_if_the_network_is_listed() -> None:
+    """Plain HTTP is then allowed to an address of the network, but not to a name that resolves to
+    it. Requests to metadata services stay refused.
     """
     transport_log, networks = (
         RecordingTransport(),
@@ -339,8 +343,8 @@ async def test_private_network_is_allowed_by_its_addresses() -> None:
     assert ["10.1.2.3", "10.1.2.3"] == [httpx2.URL(url).host for url, *_ in transport_log.went]
 
 
-async def test_unusual_forms_of_addresses_are_resolved_before_the_check() -> None:
-    """Decimal and octal addresses look like names, but the system reads them as numbers."""
+async def test_ip_address_written_as_one_number_is_resolved_before_the_check() -> None:
+    """Such an address looks like a name, but the operating system reads it as an address."""
     assert ["127.0.0.1"] == await resolve_host("2130706433", 443)
     transport_log = RecordingTransport()
     async with httpx2.AsyncClient(transport=GuardedTransport((), inner=transport_log)) as http:
@@ -349,8 +353,8 @@ async def test_unusual_forms_of_addresses_are_resolved_before_the_check() -> Non
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
-async def test_remote_server_may_not_lead_to_this_machine(host: str) -> None:
-    """A server names its authorization server, which must not be a service on this machine."""
+async def test_url_from_a_remote_server_may_not_point_to_this_machine(host: str) -> None:
+    """For example, a server names the URL of its authorization server."""
     transport = guarded_transport("https://mcp.example.org/mcp", ())
     local = guarded_transport("http://127.0.0.1:7/mcp", ())
 

@@ -44,7 +44,9 @@ def incoming(*chunks: bytes, max_bytes: int = LIMIT) -> Incoming:
 
 
 def answer(number: int, text: str = "", *, last: bool = False) -> bytes:
-    """Return an answer with its id at the beginning, or at the end if *last*."""
+    """Return a JSON-RPC answer to the request *number*. *last* writes the id at the end of the
+    line.
+    """
     result = {"text": text, "id": 99}
     if last:
         return json.dumps({"result": result, "jsonrpc": "2.0", "id": number}).encode() + b"\n"
@@ -60,7 +62,7 @@ async def read(stream: Incoming) -> list[object]:
     return answers
 
 
-async def test_messages_are_found_in_any_chunks() -> None:
+async def test_messages_are_read_however_their_bytes_are_split() -> None:
     whole = answer(1) + b"Starting up\n{}\n" + answer(2)
     cut = [whole[start : start + 7] for start in range(0, len(whole), 7)]
 
@@ -69,8 +71,8 @@ async def test_messages_are_found_in_any_chunks() -> None:
 
 
 @pytest.mark.parametrize("last", [False, True])
-async def test_too_long_answer_fails_only_its_request(*, last: bool) -> None:
-    """Servers write the id first or last."""
+async def test_too_long_answer_over_stdio_fails_only_its_request(*, last: bool) -> None:
+    """The id is found at the beginning or at the end of the line."""
     long = answer(7, "x" * 5000, last=last)
     cut = [long[start : start + 70] for start in range(0, len(long), 70)]
 
@@ -91,8 +93,8 @@ async def test_too_long_message_without_an_id_ends_the_connection(line: bytes) -
     assert [] == await read(incoming(line + b"\n", answer(1)))
 
 
-async def test_write_to_an_ended_child_raises_broken_pipe() -> None:
-    """The error shows that no byte was sent, so the call may be sent again."""
+async def test_request_to_an_ended_child_raises_broken_pipe() -> None:
+    """This error means that no byte was sent, so the call may be sent again."""
     request = JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call")
     notification = JSONRPCNotification(jsonrpc="2.0", method="notifications/cancelled")
     target = StdioServer(sys.executable, ("-c", "import os; os.close(0); print(1, flush=True)"))
@@ -105,8 +107,10 @@ async def test_write_to_an_ended_child_raises_broken_pipe() -> None:
             await write_to.send(SessionMessage(notification))
 
 
-async def test_request_after_the_end_raises_broken_pipe() -> None:
-    """The session notices the end slightly later, so calls in between may be sent again."""
+async def test_request_after_the_end_of_the_connection_raises_broken_pipe() -> None:
+    """The session notices the end slightly later. This error means that a call may be sent
+    again.
+    """
 
     async def never(*_: Any, message: object = None) -> Any:
         raise AssertionError
@@ -123,7 +127,9 @@ async def test_request_after_the_end_raises_broken_pipe() -> None:
     receive.close()
 
 
-def test_standard_error_is_logged_without_secrets(caplog: pytest.LogCaptureFixture) -> None:
+def test_standard_error_of_a_child_is_logged_without_secrets(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """Programs print their environment when they fail."""
     caplog.set_level(logging.DEBUG, "gateway.upstream")
     with open_stderr_log("srv", ["s3cret-key", "s3cret-key-2", "on", "---BEGIN\nMIIEvQ"]) as errors:
@@ -140,8 +146,8 @@ def deep(number: int, levels: int) -> bytes:
     return b'{"jsonrpc":"2.0","id":%d,"result":%s}\n' % (number, nest)
 
 
-async def test_deep_message_is_read_and_a_deeper_one_fails_its_request() -> None:
-    """A fast parser stops at two hundred levels, so one deep schema would make all tools fail."""
+async def test_deeply_nested_message_is_read_and_a_deeper_one_fails_its_request() -> None:
+    """The fast parser fails at two hundred levels, so one deep schema would make all tools fail."""
     lines = (deep(1, 300), deep(2, 100_000), answer(3))
     stream = incoming(*lines, max_bytes=10_000_000)
 
@@ -225,7 +231,7 @@ async def test_kill_all_ends_all_running_children(tmp_path: Path) -> None:
     await stop_process(process)
 
 
-async def test_child_inherits_only_a_few_variables(
+async def test_child_inherits_only_a_few_environment_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server must not get the keys of other servers."""
@@ -241,7 +247,7 @@ async def test_child_inherits_only_a_few_variables(
 
 
 async def test_last_lines_of_a_program_are_reported_without_secrets(tmp_path: Path) -> None:
-    """Secrets of the environment, of the command line and of well-known forms are removed. Models
+    """Secrets of the environment, of the command line and of well-known formats are removed. Models
     do not get the lines, because a stranger wrote them.
     """
     program = (

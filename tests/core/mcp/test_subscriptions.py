@@ -19,11 +19,11 @@ from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.sources import McpSource, TransformedSource
 from gateway.types import WatchCallbacks
-from tests.core.mcp.conftest import Hostile, lines, noted, until
+from tests.core.mcp.conftest import Hostile, lines, until, wait_for_lines
 
 
 class WatchCounter:
-    """A thread-safe counter of starts and changes."""
+    """Callbacks of a watch that count its starts and the reported changes. Thread-safe."""
 
     def __init__(self) -> None:
         self.begun: list[None] = []
@@ -41,7 +41,7 @@ class WatchCounter:
 async def test_watched_resource_is_watched_again_after_its_server_ended(
     hostile: Hostile, record: Path
 ) -> None:
-    """A change is reported too, because the resource may have changed meanwhile."""
+    """A change is also reported, because the resource may have changed in between."""
     source, watcher = hostile("watched", backoff_s=0.01), WatchCounter()
     watching = asyncio.create_task(TransformedSource(source).watch("a:b", watcher.callbacks))
     await until(lambda: watcher.counts == (1, 1))
@@ -49,14 +49,16 @@ async def test_watched_resource_is_watched_again_after_its_server_ended(
     os.kill(int(lines(record)[-1].split()[-1]), signal.SIGKILL)
     await until(lambda: watcher.counts == (2, 3))
     watching.cancel()
-    await noted(record, "unsubscribe a:b")
+    await wait_for_lines(record, "unsubscribe a:b")
 
     assert not source.supervisor.breaker.is_open
     await source.close()
 
 
-async def test_watch_takes_no_slot_and_ends_with_the_source(hostile: Hostile, record: Path) -> None:
-    """Two watchers of one resource stay subscribed until both have ended."""
+async def test_watching_a_resource_does_not_count_as_a_call_and_ends_with_the_source(
+    hostile: Hostile, record: Path
+) -> None:
+    """The server is unsubscribed only after both watchers of the resource have ended."""
     source, first, second = hostile("watched", max_in_flight=1), WatchCounter(), WatchCounter()
     watching = asyncio.create_task(source.watch("a:b", first.callbacks))
     other = asyncio.create_task(source.watch("a:b", second.callbacks))
@@ -73,15 +75,15 @@ async def test_watch_takes_no_slot_and_ends_with_the_source(hostile: Hostile, re
     assert "unsubscribe a:b" not in lines(record)
 
 
-async def test_new_watch_after_an_ended_one_is_unsubscribed_too(
+async def test_second_watch_of_a_resource_is_also_unsubscribed_at_its_end(
     hostile: Hostile, record: Path
 ) -> None:
-    """The first unsubscription is still pending when the second watch begins."""
+    """It begins while the unsubscription of the first watch is still pending."""
     source, first, second = hostile("watched"), WatchCounter(), WatchCounter()
     watching = asyncio.create_task(source.watch("a:slow", first.callbacks))
     await until(lambda: first.counts == (1, 1))
     watching.cancel()
-    await noted(record, "unsubscribe a:slow")
+    await wait_for_lines(record, "unsubscribe a:slow")
     other = asyncio.create_task(source.watch("a:slow", second.callbacks))
     await until(lambda: second.counts == (1, 1))
     other.cancel()
@@ -101,7 +103,7 @@ async def test_new_watch_after_an_ended_one_is_unsubscribed_too(
         ("exits_at_start", "a:b", UpstreamError),
     ],
 )
-async def test_watch_that_cannot_begin_raises_an_error(
+async def test_watching_a_resource_raises_an_error_if_it_cannot_begin(
     hostile: Hostile, mode: str, uri: str, fault: type[Exception]
 ) -> None:
     source, watcher = hostile(mode, backoff_s=0.001, call_timeout_s=0.5), WatchCounter()
@@ -111,7 +113,7 @@ async def test_watch_that_cannot_begin_raises_an_error(
     assert (0, 0) == watcher.counts
 
 
-async def test_ended_stream_is_opened_again(bridge: Bridge) -> None:
+async def test_ended_stream_of_changes_is_opened_again(bridge: Bridge) -> None:
     """The end of a stream does not count as a failure of the server."""
     bus = InMemorySubscriptionBus()
     listen = ListenHandler(bus)
@@ -133,7 +135,9 @@ async def test_ended_stream_is_opened_again(bridge: Bridge) -> None:
     await source.close()
 
 
-async def test_stream_that_acknowledges_no_resource_is_refused(bridge: Bridge) -> None:
+async def test_watching_raises_an_error_if_the_server_does_not_acknowledge_the_resource(
+    bridge: Bridge,
+) -> None:
 
     async def listen(context: object, params: object) -> types.SubscriptionsListenResult:
         nothing = types.SubscriptionsListenRequestParams(notifications=types.SubscriptionFilter())
@@ -155,7 +159,7 @@ def _closed(listen: ListenHandler) -> Callable[[], Coroutine[None, None, None]]:
     return close
 
 
-def test_change_of_a_part_is_reported_for_the_whole_resource() -> None:
+def test_change_of_a_part_of_a_resource_is_reported_for_the_whole() -> None:
     """``a:b/c`` is a part of ``a:b``, but ``a:bc`` is not."""
     watcher = WatchCounter()
     watchers = [("a:b/", watcher.callbacks), ("a:d", watcher.callbacks)]

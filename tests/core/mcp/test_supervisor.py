@@ -49,7 +49,7 @@ class ScriptedConnection:
 
 
 class Connector:
-    """A connect function that returns *lines* in turn, then new ones."""
+    """A connect function that returns the connections *lines* in turn, then new ones."""
 
     def __init__(self, *lines: ScriptedConnection) -> None:
         self.lines = list(lines)
@@ -80,7 +80,7 @@ def raising(fault: Exception) -> Callable[[ScriptedConnection], Awaitable[None]]
 
 
 class Gate:
-    """Work that waits for an event."""
+    """Work on a connection that waits until the event `opened` is set."""
 
     def __init__(self) -> None:
         self.entered = asyncio.Event()
@@ -109,7 +109,7 @@ async def test_connection_is_opened_once_at_the_first_use() -> None:
     assert (1, 0) == (len(connector.opened), supervisor.in_flight)
 
 
-async def test_cancelled_opener_leaves_the_connection_to_other_callers() -> None:
+async def test_connection_stays_open_for_other_callers_if_its_opener_is_cancelled() -> None:
     line = ScriptedConnection()
     line.may_open.clear()
     supervisor, connector = supervised(line)
@@ -139,7 +139,7 @@ async def test_ended_connection_is_closed_before_the_next_is_opened() -> None:
 
 
 async def test_repeated_failures_open_the_breaker_and_a_success_closes_it() -> None:
-    """Three attempts of one use count as one failure."""
+    """Several attempts to connect for one use count as one failure."""
     clock = ManualClock()
     lines = [ScriptedConnection(unreached()) for _ in range(6)]
     supervisor, connector = supervised(*lines, clock=clock, breaker_failures=2)
@@ -197,7 +197,7 @@ async def test_server_that_floods_after_each_start_is_skipped_for_longer_times()
     assert 10 <= len(connector.opened) <= 20
 
 
-async def test_lost_connection_of_many_calls_is_one_failure() -> None:
+async def test_lost_connection_counts_as_one_failure_for_many_waiting_calls() -> None:
     supervisor, _ = supervised(breaker_failures=2)
 
     answers = await asyncio.gather(
@@ -208,7 +208,7 @@ async def test_lost_connection_of_many_calls_is_one_failure() -> None:
     assert 20 == sum(isinstance(answer, UpstreamError) for answer in answers)
 
 
-async def test_waiting_for_a_slot_times_out_without_a_failure_of_the_server() -> None:
+async def test_timeout_while_waiting_for_other_calls_does_not_count_as_a_failure() -> None:
     supervisor, _ = supervised(max_in_flight=1, call_timeout_s=0.05, breaker_failures=1)
     gate = Gate()
     working = asyncio.create_task(supervisor.use(gate))
@@ -239,8 +239,8 @@ async def test_silent_session_is_replaced_at_the_next_attempt() -> None:
     assert (0, 1, 2) == (closed_before, silent_connection.closed, len(connector.opened))
 
 
-async def test_ephemeral_session_ends_after_its_last_use() -> None:
-    """The next use waits for this end."""
+async def test_session_without_idle_time_ends_after_its_last_use() -> None:
+    """The next use waits until the session has ended."""
     line = ScriptedConnection()
     supervisor, connector = supervised(line, lifecycle="ephemeral")
 
@@ -254,7 +254,7 @@ async def test_ephemeral_session_ends_after_its_last_use() -> None:
 
 
 async def test_idle_session_ends_after_its_timeout() -> None:
-    """A use stops the timer."""
+    """A use of the session stops the timer."""
     line = ScriptedConnection()
     supervisor, _ = supervised(line, lifecycle="idle", idle_timeout_s=0.02)
     gate = Gate()
@@ -270,7 +270,9 @@ async def test_idle_session_ends_after_its_timeout() -> None:
 
 
 async def test_idle_timer_does_not_end_an_opening_session() -> None:
-    """The caller that opened the session may be cancelled, but the next caller needs it."""
+    """The caller that opened the session may be cancelled, while the next caller waits for the
+    session.
+    """
     line = ScriptedConnection()
     line.may_open.clear()
     supervisor, connector = supervised(line, lifecycle="idle", idle_timeout_s=0.0)

@@ -16,14 +16,16 @@ MESSAGES = UpstreamOptions(max_messages_per_s=10)
 
 
 def counted(data: bytes, max_values: int, *cuts: int) -> bool:
-    """Return whether *data*, split at *cuts*, has too many values."""
+    """Return whether *data*, given in pieces that end at *cuts*, has more than *max_values*
+    values.
+    """
     counter = ValueCounter(max_values)
     bounds = (0, *cuts, len(data))
     return any(counter.add(data[a:b]) for a, b in pairwise(bounds))
 
 
-def test_bucket_allows_its_burst_and_then_its_rate() -> None:
-    """A debt is returned in seconds."""
+def test_token_bucket_allows_its_burst_and_then_its_rate() -> None:
+    """When tokens are missing, `take` returns the seconds to wait."""
     clock = ManualClock()
     bucket = Bucket(10, 40, clock=clock)
 
@@ -33,7 +35,7 @@ def test_bucket_allows_its_burst_and_then_its_rate() -> None:
     assert 0 == bucket.take(5)
 
 
-async def test_too_many_messages_end_the_connection_once() -> None:
+async def test_too_many_messages_of_a_server_end_the_connection_once() -> None:
     ends: list[str] = []
     traffic = Traffic(MESSAGES, lambda: ends.append("end"), clock=ManualClock())
 
@@ -44,7 +46,7 @@ async def test_too_many_messages_end_the_connection_once() -> None:
     assert "max_messages_per_s" in traffic.flood
 
 
-async def test_answers_to_requests_are_not_limited() -> None:
+async def test_number_of_answers_to_requests_is_not_limited() -> None:
     traffic = Traffic(MESSAGES, clock=ManualClock())
     for _ in range(200):
         traffic.expect_answer()
@@ -54,7 +56,7 @@ async def test_answers_to_requests_are_not_limited() -> None:
 
 
 def test_too_many_unread_answers_end_the_connection() -> None:
-    """Each waiting answer takes memory."""
+    """An answer that the server does not read takes memory."""
     traffic = Traffic(MESSAGES)
     waiting = [traffic.answering() for _ in range(101)]
 
@@ -73,8 +75,8 @@ def test_too_many_unread_answers_end_the_connection() -> None:
         ('"' * 40 + "," * 40 + "\\", 0),
     ],
 )
-def test_values_are_counted_outside_of_texts(value: object, count: int) -> None:
-    """A table inside a text is one value, wherever the bytes are split."""
+def test_json_values_inside_texts_are_not_counted(value: object, count: int) -> None:
+    """This holds wherever the bytes are split."""
     data = json.dumps(value).encode()
     for cut in range(len(data)):
         assert not counted(data, count, cut)
@@ -87,7 +89,7 @@ def test_quotation_mark_in_a_comment_does_not_hide_the_next_line() -> None:
     assert counted(b': "\ndata: [{},{},{}]\n', 5)
 
 
-async def test_long_text_is_a_message_of_one_value() -> None:
+async def test_long_json_text_counts_as_one_value() -> None:
     text = json.dumps({"a": "x,[{" * 50_000}).encode()
 
     assert not await has_too_many_values(text, 10)

@@ -42,7 +42,9 @@ SERVICE = {"Authorization": "Bearer service-SECRET"}
 
 @dataclass
 class Place:
-    """The server, its token endpoint, and the folder of the users' sign-ins."""
+    """A server with the credentials of each user, its token endpoint, and the folder of sign-in
+    records.
+    """
 
     bridge: Bridge
     delegation: Delegation
@@ -53,7 +55,7 @@ class Place:
         return FileTokens(self.folder / key)
 
     def sign_in(self, user: str) -> None:
-        """Store tokens as a sign-in of *user* does."""
+        """Store tokens of *user* in the way that a sign-in stores them."""
         self.tokens(user_key(caller(user))).write(self.delegation.record(user))
 
     def sign_out(self, user: str) -> None:
@@ -85,6 +87,7 @@ class Place:
 
 @pytest.fixture
 async def place(bridge: Bridge, record: Path, tmp_path: Path) -> AsyncIterator[Place]:
+    """Running server that needs the credentials of each user, and its token endpoint."""
     delegation = Delegation()
     async with (
         placed(bridge, delegation.endpoint),
@@ -104,7 +107,7 @@ async def call(source: McpSource, user: str, text: str) -> InvokeResult:
 
 @dataclass
 class UserActions:
-    """Random actions of one user. Each call has its own text."""
+    """Random calls, sign-ins and token changes of one user. Each call has a text of its own."""
 
     place: Place
     source: McpSource
@@ -179,8 +182,8 @@ async def test_token_of_a_user_is_never_sent_for_another_user(
     assert {"refresh_token" if uses_sign_in else "token-exchange"} == {*place.delegation.requests}
 
 
-async def test_server_credential_is_used_for_listings_only(place: Place) -> None:
-    """Calls without a user or a sign-in are not sent. The error contains the URL of the sign-in."""
+async def test_own_credential_of_the_gateway_is_used_only_to_list_tools(place: Place) -> None:
+    """A call without a user or a sign-in is not sent. Its error contains the URL of the sign-in."""
     async with place.source() as source:
         listing = await source.list_tools()
         with pytest.raises(UpstreamError, match="this caller has no name"):
@@ -199,7 +202,7 @@ async def test_server_credential_is_used_for_listings_only(place: Place) -> None
 
 
 async def test_refused_tokens_require_a_new_sign_in(place: Place) -> None:
-    """A user of the same name in another tenant is another user."""
+    """Users with the same name in different tenants are different users."""
     place.sign_in("ada")
     async with place.source() as source:
         await call(source, "ada", "ada/1")
@@ -215,8 +218,8 @@ async def test_refused_tokens_require_a_new_sign_in(place: Place) -> None:
     assert raised.value.previous
 
 
-async def test_user_keeps_the_session_while_the_store_is_down(place: Place) -> None:
-    """A user without a session gets the error of the store."""
+async def test_user_keeps_the_session_while_the_token_store_is_down(place: Place) -> None:
+    """The call of a user without a session raises the error of the store."""
     place.sign_in("ada")
     down = Event()
     oauth = OAuth(per_user=True, user_tokens=lambda key: DownTokens(place.tokens(key), down))
@@ -231,7 +234,7 @@ async def test_user_keeps_the_session_while_the_store_is_down(place: Place) -> N
 
 
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["here", "at another replica"])
-async def test_signed_out_user_stays_signed_out_while_the_store_is_down(
+async def test_signed_out_user_stays_signed_out_while_the_token_store_is_down(
     place: Place, *, elsewhere: bool
 ) -> None:
     place.sign_in("ada")
@@ -255,7 +258,7 @@ async def test_signed_out_user_stays_signed_out_while_the_store_is_down(
 
 
 @pytest.mark.parametrize("uses_sign_in", [False, True], ids=["out", "in anew"])
-async def test_sign_out_or_new_sign_in_during_a_refresh_is_kept(
+async def test_token_refresh_does_not_undo_a_sign_out_or_a_new_sign_in(
     place: Place, *, uses_sign_in: bool
 ) -> None:
     """The refreshed tokens of the old sign-in must not replace the new state."""
@@ -284,8 +287,11 @@ async def test_sign_out_or_new_sign_in_during_a_refresh_is_kept(
     assert ([("ada/2", "countess")] if uses_sign_in else []) == delegation.calls
 
 
-async def test_tokens_that_could_not_be_stored_are_stored_again(place: Place) -> None:
-    """The old refresh token is invalid by then, so the user would have to sign in again."""
+async def test_refreshed_tokens_are_stored_again_after_a_failed_write(place: Place) -> None:
+    """The old refresh token is already invalid. If the new tokens were lost, the user would have to
+    sign in
+    again.
+    """
     place.sign_in("ada")
     failing = Event()
     oauth = OAuth(
@@ -362,7 +368,7 @@ async def test_token_is_exchanged_once_until_it_expires_or_is_refused(place: Pla
 
 
 async def test_token_with_a_narrower_scope_gets_its_own_exchange(place: Place) -> None:
-    """A renewed token with the same scope does not cause another exchange."""
+    """A renewed token with the same scope uses the existing exchanged token."""
     place.delegation.subject = lambda token: json.dumps(
         jwt.decode(token, options={"verify_signature": False})["scope"]
     )
@@ -388,7 +394,7 @@ def test_token_that_is_not_a_jwt_is_digested_as_a_whole(text: str) -> None:
     assert grant_of(Secret(text)) != grant_of(Secret(f"{text}2"))
 
 
-async def test_refused_exchange_reports_only_its_code(place: Place) -> None:
+async def test_error_of_a_refused_token_exchange_contains_only_the_error_code(place: Place) -> None:
     """Other texts of the endpoint are not trusted."""
     async with place.source(place.exchange()) as source:
         with (
@@ -405,7 +411,7 @@ async def test_refused_exchange_reports_only_its_code(place: Place) -> None:
     assert [] == place.delegation.calls
 
 
-async def test_exchange_at_a_silent_endpoint_times_out(place: Place) -> None:
+async def test_token_exchange_at_a_silent_endpoint_times_out(place: Place) -> None:
     ended = Event()
     place.delegation.before_answer = lambda: asyncio.to_thread(ended.wait, PATIENCE_S)
     options = replace(PATIENT, connect_timeout_s=0.2)
@@ -416,7 +422,7 @@ async def test_exchange_at_a_silent_endpoint_times_out(place: Place) -> None:
 
 
 async def test_unavailable_authorization_server_does_not_cause_a_sign_in(place: Place) -> None:
-    """Signing in again would not help."""
+    """Signing in again would not help, because the authorization server is needed for it."""
     stored = place.tokens(user_key(caller("ada")))
     record = place.delegation.record("ada")
     place.delegation.revoke("ada")
@@ -447,7 +453,7 @@ async def test_number_of_user_sessions_is_limited(place: Place) -> None:
     assert ["ada", "eve", "ada"] == [user for _, user in place.delegation.calls]
 
 
-def test_token_of_a_caller_is_never_shown() -> None:
+def test_token_of_a_caller_is_not_printed_or_serialized() -> None:
     """Callers that differ only in their token are equal."""
     ada = caller("ada")
 

@@ -46,7 +46,7 @@ def test_environment_reads_the_documented_variables() -> None:
     assert "own" not in repr(values)
 
 
-def test_variables_returns_only_requested_and_set_ones() -> None:
+def test_variables_returns_the_requested_variables_that_are_set() -> None:
     values = variables(frozenset({"GATEWAY_CACHE_DIR", "GATEWAY_SURELY_NOT_SET"}))
 
     assert ["GATEWAY_CACHE_DIR"] == list(values)

@@ -1,4 +1,4 @@
-"""Ranges of options, and sizes derived from them."""
+"""Ranges of options, and sizes of searches computed from them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from gateway.options.provision import ProvisionOptions
 from gateway.runtime import VERSION
 
 
-def test_version_equals_that_of_the_package() -> None:
-    """It is a constant, because reading the package's metadata would slow down each start."""
+def test_version_constant_equals_the_version_of_the_package() -> None:
+    """Reading the version from the package's metadata would slow down each start."""
     assert version("tool-gateway") == VERSION
 
 
@@ -40,8 +40,8 @@ def test_option_out_of_range_is_refused_with_its_name(
 
 
 @pytest.mark.parametrize(("limit", "pool", "window"), [(1, 200, 8), (5, 200, 20), (50, 1000, 200)])
-def test_pool_and_window_grow_with_the_limit(limit: int, pool: int, window: int) -> None:
-    """max(200, 20 x limit) and max(4 x limit, 8)."""
+def test_search_pool_and_window_grow_with_the_limit(limit: int, pool: int, window: int) -> None:
+    """The pool is max(200, 20 x limit) candidates, the window max(4 x limit, 8)."""
     options = SearchOptions()
 
     assert (pool, window) == (options.pool(limit), options.window(limit))

@@ -31,7 +31,9 @@ EVERY = [(kind, field.name) for kind in OPTION_CLASSES for field in fields(kind)
     ("kind", "name"), EVERY, ids=[f"{kind.__name__}.{name}" for kind, name in EVERY]
 )
 def test_options_refuse_values_of_other_types(kind: type[Any], name: str) -> None:
-    """Includes all new options. The message shows the value, unless it may be a secret."""
+    """Each field of each option class is tried. The message shows the value, unless it may be a
+    secret.
+    """
     (is_shown,) = (field.repr for field in fields(kind) if field.name == name)
     ending = ", got " if is_shown else "$"
     with pytest.raises(ConfigError, match=f"^{kind.__name__}: {name}: [^,]*.*{ending}"):
@@ -69,10 +71,10 @@ def test_options_refuse_values_of_other_types(kind: type[Any], name: str) -> Non
         (DiscoveryOptions, {"search_name": []}, "search_name: expected str, got []"),
     ],
 )
-def test_fault_names_the_option_and_the_value(
+def test_config_error_names_each_invalid_option_and_its_value(
     kind: type[Any], values: dict[str, Any], message: str
 ) -> None:
-    """One message contains all faults of an object."""
+    """One message contains all faults of an option object."""
     with pytest.raises(ConfigError) as caught:
         kind(**values)
 
@@ -88,7 +90,7 @@ def test_options_keep_values_of_the_right_type() -> None:
     assert ("a/*",) == ProvisionOptions(namespaces=("a/*",)).namespaces
 
 
-def test_gateway_refuses_options_of_a_part() -> None:
+def test_gateway_refuses_the_options_of_one_subsystem() -> None:
     with pytest.raises(ConfigError, match=r"options must be an Options\(…\), got SearchOptions"):
         Gateway(options=SearchOptions())  # type: ignore[arg-type]  # (the point)
 

@@ -28,8 +28,8 @@ def _open_umask() -> Iterator[None]:
 
 
 def open_to_others(folder: Path) -> dict[str, str]:
-    """Return the permissions of all files in *folder* that others may read, write or search, keyed
-    by name.
+    """Return the permissions of the files in *folder* that other users may read, write or search,
+    keyed by name.
     """
     modes = {path: path.stat().st_mode & 0o777 for path in folder.rglob("*")}
     return {str(path.relative_to(folder)): oct(mode) for path, mode in modes.items() if mode & 0o77}
@@ -37,7 +37,7 @@ def open_to_others(folder: Path) -> dict[str, str]:
 
 @pytest.mark.usefixtures("_open_umask")
 async def test_all_files_of_a_gateway_are_private(tmp_path: Path) -> None:
-    """Vectors, the catalog, tokens, the saved index, and SQLite's own files."""
+    """The files are vectors, the catalog, tokens, the saved index, and SQLite's own files."""
     home = tmp_path / "deep" / "down"
     options = Options(
         vector_store_path=home / "vectors" / "vectors.sqlite3",

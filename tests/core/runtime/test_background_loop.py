@@ -38,7 +38,7 @@ async def test_async_callers_of_several_loops_share_one_loop(bridge: Bridge) -> 
 
 
 async def test_work_on_the_loop_itself_is_awaited_directly(bridge: Bridge) -> None:
-    """Waiting for the own loop would never end."""
+    """Work that waits for its own loop would never end."""
 
     async def nested() -> str:
         return await bridge.run(_thread)
@@ -93,7 +93,7 @@ def test_close_cancels_running_work_and_joins_the_thread() -> None:
 
 
 async def test_waiting_callers_get_closed_error_on_close() -> None:
-    """They were not cancelled, so a cancellation would be wrong."""
+    """The callers did not cancel the work, so a cancellation would be wrong."""
     bridge = Bridge()
     started = threading.Barrier(3)
 
@@ -111,7 +111,7 @@ async def test_waiting_callers_get_closed_error_on_close() -> None:
             await caller
 
 
-def test_work_accepted_just_before_close_ends() -> None:
+def test_close_ends_work_that_was_accepted_just_before() -> None:
     """Otherwise its caller would wait forever."""
     bridge = Bridge()
     busy, free = threading.Event(), threading.Event()
@@ -156,7 +156,7 @@ def test_close_does_not_report_work_cancelled_by_its_caller() -> None:
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()])
-def test_work_that_exits_does_not_end_the_loop(error: BaseException, bridge: Bridge) -> None:
+def test_system_exit_in_work_does_not_end_the_loop(error: BaseException, bridge: Bridge) -> None:
     door = asyncio.Event()
 
     async def leave() -> None:
@@ -173,7 +173,7 @@ def test_work_that_exits_does_not_end_the_loop(error: BaseException, bridge: Bri
     assert other.result(30)
 
 
-def test_work_that_exits_during_close_does_not_block_others() -> None:
+def test_system_exit_in_work_during_close_does_not_block_others() -> None:
     bridge = Bridge("exits at the end")
 
     async def leave() -> None:
@@ -205,7 +205,7 @@ def test_closed_bridge_refuses_work() -> None:
         bridge.check_open()
 
 
-def test_last_work_runs_only_if_the_loop_was_started() -> None:
+def test_finish_runs_its_work_only_if_the_loop_was_started() -> None:
     """Without a started loop, nothing needs to be closed."""
     done: list[str] = []
 
@@ -235,7 +235,7 @@ def test_bridge_can_be_closed_on_its_own_loop() -> None:
     assert not threads[0].is_alive()
 
 
-# An alarm ends a child that hangs.
+# Program that forks. An alarm ends a child that hangs.
 FORK = """
 import os, signal, sys
 from gateway.errors import ClosedError
@@ -263,8 +263,8 @@ used.close()
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it forks")
 def test_forked_child_gets_an_error_instead_of_waiting() -> None:
-    """The loop's thread does not exist in the child. A gateway that was unused before the fork
-    works in both processes.
+    """The thread of a started loop does not exist in the child. A gateway that was unused before
+    the fork works in both processes.
     """
     done = subprocess.run(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK],

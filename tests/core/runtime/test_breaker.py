@@ -19,7 +19,9 @@ from tests.fakes import Gate, until
 
 
 def open_breaker(clock: ManualClock) -> Breaker:
-    """Return an open breaker, which opens after two failures, for 4 s, then 8 s, then 10 s."""
+    """Return a breaker that two failures in a row opened. It is open for 4 s, then 8 s, then 10
+    s.
+    """
     options = UpstreamOptions(breaker_failures=2, breaker_s=4, breaker_max_s=10)
     circuit = Breaker(options, clock=clock)
     circuit.record_failure()
@@ -40,8 +42,8 @@ def test_only_consecutive_failures_open_the_breaker() -> None:
 
 @pytest.mark.parametrize("has_answered", [False, True])
 def test_breaker_admits_one_probe_at_a_time(*, has_answered: bool) -> None:
-    """Many uses could overload a server that has just restarted. A cancelled probe decides
-    nothing.
+    """Many uses at once could overload a server that has just restarted. If a probe ends without an
+    outcome, the next use becomes the probe.
     """
     clock = ManualClock()
     circuit = open_breaker(clock)
@@ -57,8 +59,8 @@ def test_breaker_admits_one_probe_at_a_time(*, has_answered: bool) -> None:
         assert (0.0, 0.0, 0.0 if has_answered else 1.0) == (probe_s, next_s, other_s)
 
 
-def test_ended_wait_admits_the_next_use_as_probe() -> None:
-    """A closed breaker does not change."""
+def test_end_wait_admits_the_next_use_as_probe() -> None:
+    """`end_wait` does not change a closed breaker."""
     circuit = open_breaker(ManualClock())
     circuit.end_wait()
     with circuit.admit() as probe_s, circuit.admit() as other_s:
@@ -71,7 +73,7 @@ def test_ended_wait_admits_the_next_use_as_probe() -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_earlier_use_does_not_end_the_probe(*, fails: bool) -> None:
+def test_use_that_started_before_the_probe_does_not_end_the_probe(*, fails: bool) -> None:
     clock = ManualClock()
     circuit = Breaker(UpstreamOptions(breaker_failures=1, breaker_s=4), clock=clock)
     with ExitStack() as probing:
@@ -86,7 +88,7 @@ def test_earlier_use_does_not_end_the_probe(*, fails: bool) -> None:
             assert 1.0 == wait_s
 
 
-def test_each_failed_probe_doubles_the_wait_up_to_the_maximum() -> None:
+def test_each_failed_probe_doubles_the_open_time_up_to_the_maximum() -> None:
     clock = ManualClock()
     circuit = open_breaker(clock)
     waits = []
@@ -101,9 +103,9 @@ def test_each_failed_probe_doubles_the_wait_up_to_the_maximum() -> None:
 
 
 @pytest.mark.parametrize(("well_s", "expected_s"), [(0, 8.0), (9, 8.0), (10, 4.0), (100, 4.0)])
-def test_waits_are_reset_after_a_time_without_failures(well_s: float, expected_s: float) -> None:
-    """A server that answers once after each start and then fails must be tried less and less
-    often.
+def test_open_time_is_reset_after_a_time_without_failures(well_s: float, expected_s: float) -> None:
+    """A single success must not reset it: a server that answers once after each start and then
+    fails must be tried less and less often.
     """
     clock = ManualClock()
     circuit = open_breaker(clock)
@@ -118,7 +120,7 @@ def test_waits_are_reset_after_a_time_without_failures(well_s: float, expected_s
         assert pytest.approx(expected_s, rel=0.2) == wait_s
 
 
-# -- services ------------------------------------------------------------------------------------
+# -- guards of services --------------------------------------------------------------------------
 
 
 def run_here(work: Callable[[], Coroutine[Any, Any, Any]]) -> Future[Any]:
@@ -129,7 +131,9 @@ Ask = Callable[..., Coroutine[None, None, object]]
 
 
 def guarded_requests(clock: ManualClock, *, patience_s: float) -> Ask:
-    """Return a function that sends requests through a guard, whose sleeps advance the clock."""
+    """Return a function that sends requests through a `ServiceGuard`, whose sleeps advance the
+    clock.
+    """
 
     async def sleep(seconds: float) -> None:
         clock.tick(seconds)
@@ -147,7 +151,9 @@ def guarded_requests(clock: ManualClock, *, patience_s: float) -> Ask:
 async def request_without_answer(
     ask: Ask, work: Callable[[], Coroutine[Any, Any, object]], clock: ManualClock
 ) -> str:
-    """Send a request, give up after 10 s, and return the reason of the failure."""
+    """Send a request that gets no answer, give up after 10 s, and return the message of the
+    error.
+    """
     request = asyncio.ensure_future(ask(work))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -161,7 +167,7 @@ SKIPPED = "the model was skipped: it did not answer 3 times in a row"
 
 
 async def test_hanging_service_is_skipped_until_a_late_answer() -> None:
-    """The shared request continues, and its late answer counts."""
+    """The unanswered request continues in the background, and its late answer counts."""
     clock, gate = ManualClock(), Gate()
     ask = guarded_requests(clock, patience_s=10)
 
@@ -181,7 +187,7 @@ async def test_hanging_service_is_skipped_until_a_late_answer() -> None:
 
 
 async def test_hanging_service_is_probed_in_the_background() -> None:
-    """The probes do not belong to a search, have growing intervals and never stop."""
+    """The probes are not part of a search's trace, have growing intervals and never stop."""
     clock, sent = ManualClock(), 0
 
     async def request() -> str:
@@ -238,8 +244,8 @@ async def test_guard_counts_only_slow_failures(took_s: float, *, skipped: bool) 
     assert skipped == reasons[3].startswith(SKIPPED)
 
 
-async def test_concurrent_requests_count_as_one_failure() -> None:
-    """A search may send several queries."""
+async def test_failed_concurrent_requests_count_as_one_failure() -> None:
+    """A search may send several queries at the same time."""
     clock, gate = ManualClock(), Gate()
     ask = guarded_requests(clock, patience_s=1)
 
@@ -260,7 +266,7 @@ async def test_concurrent_requests_count_as_one_failure() -> None:
     assert "here" == await ask(answer, "next")
 
 
-async def test_caller_that_leaves_early_is_not_a_failure() -> None:
+async def test_guard_does_not_count_a_caller_that_leaves_early() -> None:
     clock, gate = ManualClock(), Gate()
     ask = guarded_requests(clock, patience_s=1000)
 

@@ -48,8 +48,8 @@ def test_cache_of_size_0_keeps_nothing() -> None:
     assert cache.get("a") is None
 
 
-def test_listener_gets_hits_and_misses_but_not_peeks() -> None:
-    """A second lookup for the same request must not count."""
+def test_cache_reports_hits_and_misses_of_get_but_not_of_peek() -> None:
+    """`peek` is a second lookup for the same request, which must not count."""
     events: list[tuple[str, str]] = []
     cache = Cache[int]("c", max_items=2, ttl_s=10, on_event=lambda *event: events.append(event))
     cache.get("a")
@@ -82,7 +82,9 @@ async def test_equal_concurrent_work_runs_once(bridge: Bridge) -> None:
     assert ["coalesced"] * 99 == events
 
 
-async def test_cancelled_first_caller_leaves_the_others_their_result(bridge: Bridge) -> None:
+async def test_other_callers_get_the_result_if_the_first_caller_is_cancelled(
+    bridge: Bridge,
+) -> None:
     door = asyncio.Event()
     flights = SingleFlight[int](bridge.submit)
 

@@ -12,7 +12,7 @@ from gateway.servers import Servers
 
 
 class Shelf:
-    """A part."""
+    """A part of `Library`."""
 
     def put(self, book: str, *, times: int = 1) -> list[str]:
         """Put a book on the shelf."""
@@ -24,7 +24,7 @@ class Shelf:
 
 
 class Library:
-    """A whole."""
+    """An object whose methods delegate to its shelf."""
 
     def __init__(self) -> None:
         self.shelf = Shelf()

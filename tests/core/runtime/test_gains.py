@@ -1,4 +1,4 @@
-"""Measured gains: a mean over calls, and an interval over tasks."""
+"""Gain of a new ranking: its mean over calls, and its bootstrap interval over tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_gain_is_zero_without_calls() -> None:
 
 
 def test_gain_is_the_mean_over_calls() -> None:
-    """A long task counts once for each of its calls."""
+    """A task with many calls counts once for each of its calls."""
     gain = measure_gain([[0.5, 0.25, 0.0], [-0.25], []])
 
     assert (2, 4, 2, 1) == (gain.tasks, gain.calls, gain.higher, gain.lower)
@@ -33,8 +33,10 @@ def test_gain_is_the_mean_over_calls() -> None:
         ([[0.5]] * 3 * MIN_TASKS + [[-0.5]] * MIN_TASKS, True),
     ],
 )
-def test_gain_is_measured_only_if_significant(tasks: list[list[float]], measured: bool) -> None:
-    """The interval must be above zero, and the number of tasks sufficient."""
+def test_gain_counts_as_measured_only_if_significant(
+    tasks: list[list[float]], measured: bool
+) -> None:
+    """The interval of the gain must be above zero, and there must be at least 20 tasks."""
     assert measured == measure_gain(tasks).measured
 
 

@@ -19,7 +19,7 @@ from tests.metrics import Watch, counted, documented
 
 
 class Doubted(ListSource):
-    """A source with a changed tool and a failed store."""
+    """A source that lists a changed tool and reports a failed store."""
 
     async def list_tools(self) -> Listing:
         listing = await super().list_tools()
@@ -100,7 +100,7 @@ async def test_each_search_without_a_match_is_counted(open_gateway: OpenGateway)
 
 
 def test_opentelemetry_names_are_in_the_installed_conventions() -> None:
-    """The schema URL must belong to a version that defines them."""
+    """The schema URL must belong to a version of the conventions that defines the names."""
     names = {name for name in _constants() if isinstance(name, str)}
     rows = documented()
     used = {name for name, row in rows.items() if len(row.cells) == 3}
@@ -111,7 +111,7 @@ def test_opentelemetry_names_are_in_the_installed_conventions() -> None:
 
 
 def _constants() -> Iterator[object]:
-    """Yield all names of the installed package."""
+    """Yield all names that the installed package of the conventions defines."""
     (folder,) = map(Path, semconv.__path__)
     for kind in ("attributes", "metrics"):
         for path in folder.rglob(f"{kind}/*_{kind}.py"):

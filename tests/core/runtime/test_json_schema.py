@@ -52,8 +52,10 @@ def test_pointer_resolves_to_a_part_of_the_document(reference: object, expected:
     ],
     ids=["plain", "choice", "shared", "tree", "nowhere", "endless", "too long a chain"],
 )
-def test_count_in_place_counts_schemas_of_one_value(schema: JsonObject, expected: float) -> None:
-    """Schemas of nested values are counted separately."""
+def test_count_in_place_counts_the_schemas_that_apply_to_one_value(
+    schema: JsonObject, expected: float
+) -> None:
+    """The schemas of nested values are counted separately, because they apply to other values."""
     assert expected == count_in_place(schema)
 
 
@@ -66,7 +68,7 @@ def test_count_in_place_counts_schemas_of_one_value(schema: JsonObject, expected
         (None, [], []),
     ],
 )
-def test_json_list_returns_its_texts_and_objects(
+def test_as_texts_and_as_objects_return_the_items_of_their_type(
     value: object, texts: list[str], objects: list[JsonObject]
 ) -> None:
     assert (texts, objects) == (as_texts(value), as_objects(value))

@@ -11,7 +11,7 @@ from gateway.runtime.library_logs import quiet_libraries
 
 
 def test_logged_addresses_contain_only_the_host(caplog: pytest.LogCaptureFixture) -> None:
-    """Records from outside the block do not change."""
+    """Records from outside a `quiet_libraries` block do not change."""
     caplog.set_level(logging.DEBUG)
     logging.getLogger("httpx2").info("HTTP Request: GET https://host/")
     with quiet_libraries("srv"):
@@ -27,7 +27,9 @@ def test_logged_addresses_contain_only_the_host(caplog: pytest.LogCaptureFixture
 async def test_records_below_warning_are_dropped_in_the_block_and_its_tasks(
     caplog: pytest.LogCaptureFixture, name: str
 ) -> None:
-    """Independent of logger levels, and also for loggers created after the first block."""
+    """The levels of the loggers do not matter. Loggers created after the first block are
+    filtered too.
+    """
     caplog.set_level(1)
     with quiet_libraries("srv"):
         pass

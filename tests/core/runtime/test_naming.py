@@ -57,5 +57,5 @@ def test_unnecessary_escapes_do_not_change_the_canonical_form(
 
 
 def test_normalize_path_keeps_the_case_of_scheme_and_authority() -> None:
-    """Patterns of a host match as they are written."""
+    """Patterns of a host must match as they are written."""
     assert "NOTE://Shop/b" == normalize_path("NOTE://Sh%6Fp/a/../b")

@@ -15,8 +15,8 @@ UNSENT = UpstreamError("s", "ended before", kind="lost", sent=False)
 
 
 class Attempts:
-    """Raises *faults* one after the other, then returns ``done``. Records the number of calls and
-    the pauses.
+    """Work that raises *faults* one after the other, then returns ``done``. Records the number of
+    calls and the pauses between them.
     """
 
     def __init__(self, *faults: Exception) -> None:
@@ -49,7 +49,7 @@ async def test_unreachable_server_is_retried_with_growing_pauses() -> None:
 
 
 async def test_connection_attempts_are_limited() -> None:
-    """The last error is raised."""
+    """The error of the last attempt is raised."""
     attempts = Attempts(*[UNREACHED] * 5)
     with pytest.raises(UpstreamError, match="nothing answers"):
         await retry_connect(attempts, OPTIONS, sleep=attempts.sleep)
@@ -66,7 +66,7 @@ async def test_connection_attempts_are_limited() -> None:
     ],
 )
 async def test_permanent_failures_are_not_retried(fault: Exception) -> None:
-    """Repeated wrong credentials can lock an account."""
+    """Sending wrong credentials again can lock an account."""
     attempts = Attempts(fault)
 
     with pytest.raises(type(fault)):
@@ -90,7 +90,7 @@ async def test_permanent_failures_are_not_retried(fault: Exception) -> None:
 async def test_call_is_repeated_once_only_if_safe(
     faults: list[Exception], *, repeatable: bool, count: int
 ) -> None:
-    """A repeated payment is worse than a reported failure."""
+    """A payment that runs twice is worse than a reported failure."""
     attempts = Attempts(*faults)
 
     if len(faults) < count:
@@ -101,8 +101,10 @@ async def test_call_is_repeated_once_only_if_safe(
     assert count == attempts.count
 
 
-def test_work_is_repeated_only_while_locked() -> None:
-    """Other errors, and locks beyond the maximum time, are raised."""
+def test_retry_while_locked_repeats_work_only_while_a_lock_is_held() -> None:
+    """Other errors are raised, and so is the error of a lock that is held beyond the maximum
+    time.
+    """
     faults: list[Exception] = [OSError("locked"), OSError("locked"), ValueError("other")]
 
     def work() -> str:

@@ -81,7 +81,7 @@ def test_find_secret_ignores_references_and_settings(name: str, value: str) -> N
         (["--token-file", "/run/x", "a: b"], []),
     ],
 )
-def test_find_in_arguments_uses_flags_and_names(
+def test_find_in_arguments_recognizes_secrets_by_flags_and_names(
     arguments: list[str], expected: list[tuple[int, str, str]]
 ) -> None:
     assert expected == [

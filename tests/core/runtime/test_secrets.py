@@ -16,6 +16,7 @@ from tests.core.storage.test_oauth_tokens import Ring
 
 @pytest.fixture
 def ring() -> Iterator[None]:
+    """Use a keyring that contains a secret as ``mcp/files/token``."""
     before = keyring.get_keyring()
     ring = Ring()
     ring.set_password("mcp/files", "token", "s3cret")
@@ -39,20 +40,18 @@ def test_keyring_reference_returns_the_secret() -> None:
     ("text", "message"),
     [("keyring:token", "write keyring:SERVICE/NAME"), ("keyring:other/token", "has no")],
 )
-def test_reference_to_a_missing_secret_raises_an_error_with_its_name(
-    text: str, message: str
-) -> None:
+def test_invalid_or_missing_keyring_reference_raises_an_error(text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         from_keyring(text)
 
 
-def test_variable_has_a_short_form() -> None:
+def test_env_prefix_refers_to_an_environment_variable() -> None:
     manifest = parse_manifest({"mcpServers": {"a": {"command": "r", "env": {"K": "env:NOT_SET"}}}})
 
     assert "needs the environment variable NOT_SET" in manifest.warnings[0].detail
 
 
-def test_literal_secret_is_reported_without_its_value() -> None:
+def test_secret_written_into_a_setting_is_reported_without_its_value() -> None:
     values = {
         "API_KEY": "sk-1234567890",
         "TOKEN": "${TOKEN}",
@@ -67,5 +66,5 @@ def test_literal_secret_is_reported_without_its_value() -> None:
 
     assert ["API_KEY"] == literal_secrets(values)
     (note,) = manifest.warnings
-    assert "'API_KEY' stands in the file" in note.detail
+    assert "'API_KEY' is in the file as plain text" in note.detail
     assert "1234" not in note.detail

@@ -1,4 +1,6 @@
-"""Spans and metrics (rule 10), without contents of users."""
+"""Spans and metrics of a gateway (rule 10 in `tests/requirements.py`), which omit contents of
+users.
+"""
 
 from __future__ import annotations
 
@@ -48,6 +50,7 @@ def register_query_forms():
 
 @pytest.fixture
 def watch() -> Watch:
+    """Return telemetry providers that record spans and metrics."""
     return Watch()
 
 
@@ -68,11 +71,12 @@ def watched(
 def gateway(
     open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
 ) -> Gateway:
+    """Return a gateway whose spans and metrics *watch* records."""
     return watched(open_gateway, watch, catalog)
 
 
 async def exercise(gateway: Gateway) -> None:
-    """Use all functions once, with the canary in all user texts."""
+    """Use all functions of *gateway* once, with the canary in all texts of users."""
 
     def fail_well(text: str) -> str:
         """Fail."""
@@ -112,7 +116,7 @@ async def test_search_is_a_tree_of_spans(gateway: Gateway, watch: Watch) -> None
 
 
 @pytest.mark.requirement("auto:rule-10")
-async def test_first_build_counts_once_including_its_embedding(
+async def test_first_index_build_is_counted_once_with_its_embedding(
     gateway: Gateway, watch: Watch
 ) -> None:
     """Rule 10 includes index builds. The first search starts one build, not two."""
@@ -199,7 +203,7 @@ async def test_only_documented_names_and_attributes_are_exported(
 async def test_queries_arguments_and_results_are_not_exported(
     gateway: Gateway, watch: Watch
 ) -> None:
-    """Neither on spans, events and statuses nor on metrics."""
+    """Spans, events, statuses and metrics omit them."""
     await exercise(gateway)
 
     assert CANARY not in watch.written()
@@ -210,7 +214,7 @@ async def test_queries_arguments_and_results_are_not_exported(
 async def test_content_is_exported_if_the_host_enables_it(
     open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """Only on the attributes of the conventions."""
+    """Content is only in the span attributes that the conventions define for it."""
     gateway = watched(open_gateway, watch, catalog, options=Options(capture_content=True))
 
     await exercise(gateway)
@@ -249,7 +253,7 @@ async def test_call_is_a_span_with_the_models_call_id(gateway: Gateway, watch: W
 async def test_failed_call_records_its_error_type(
     open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """The class has few distinct values; the message may contain content."""
+    """The class of an error has few distinct values; its message may contain content."""
     gateway = watched(
         open_gateway, watch, catalog, options=Options(upstream=UpstreamOptions(call_timeout_s=0.05))
     )
@@ -286,7 +290,7 @@ async def test_failed_sources_and_quarantined_tools_are_counted(
 async def test_failed_embedding_request_is_a_failed_span(
     open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """The span has the error's type, without its message."""
+    """The span has the type of the error, without its message."""
     embedder = HashingEmbedder()
     gateway = watched(open_gateway, watch, catalog, embedder=embedder)
     await gateway.report()
@@ -302,8 +306,7 @@ async def test_failed_embedding_request_is_a_failed_span(
     assert CANARY not in watch.written()
 
 
-def test_metrics_are_recorded_as_described() -> None:
-    """Unit, description and recommended buckets reach the SDK."""
+def test_sdk_receives_unit_description_and_buckets_of_metrics() -> None:
     watch = Watch()
     telemetry = Telemetry(tracer_provider=watch.tracer, meter_provider=watch.meter)
     for name, metric in METRICS.items():
@@ -321,8 +324,8 @@ def test_metrics_are_recorded_as_described() -> None:
     assert {name: metric[:3] for name, metric in METRICS.items()} == received
 
 
-def test_without_providers_nothing_is_configured() -> None:
-    """Providers are global, so the test needs its own process."""
+def test_gateway_without_providers_configures_no_telemetry() -> None:
+    """Telemetry providers are global, so the test needs its own process."""
     script = """
 from opentelemetry.trace import get_tracer_provider
 from gateway.runtime.telemetry import Telemetry
@@ -340,7 +343,7 @@ print(before is get_tracer_provider())
 
 
 class Backend:
-    """A backend whose exports fail, or hang until it is released."""
+    """A telemetry backend whose exports fail, or hang until it is released."""
 
     def __init__(self, *, hangs: bool) -> None:
         self.begun = threading.Event()
@@ -355,7 +358,7 @@ class Backend:
 
 
 class BackendOfSpans(SpanExporter):
-    """Receiver of spans."""
+    """Exporter that sends spans to the backend."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -366,7 +369,7 @@ class BackendOfSpans(SpanExporter):
 
 
 class BackendOfMetrics(MetricExporter):
-    """Receiver of metrics."""
+    """Exporter that sends metrics to the backend."""
 
     def __init__(self, backend: Backend) -> None:
         super().__init__()
@@ -384,7 +387,7 @@ class BackendOfMetrics(MetricExporter):
 
 
 @pytest.mark.parametrize("hangs", [True, False])
-async def test_failing_backend_does_not_affect_searches(
+async def test_failing_telemetry_backend_does_not_affect_searches(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], hangs: bool
 ) -> None:
     """200 searches and calls return the results of a run without telemetry, even with full
@@ -421,7 +424,7 @@ async def test_failing_backend_does_not_affect_searches(
         meter.shutdown()
 
 
-def test_provider_set_later_receives_later_metrics() -> None:
+def test_telemetry_provider_set_later_receives_later_metrics() -> None:
     """The host may configure OpenTelemetry after creating a gateway."""
     script = """
 from gateway.runtime.telemetry import Telemetry

@@ -42,11 +42,11 @@ def test_cleaned_text_is_short_and_visible(text: str, limit: int) -> None:
 
     assert len(cleaned) <= limit
     assert "\r" not in cleaned
-    check_seen(cleaned)
+    check_visible(cleaned)
     assert cleaned == cleaned.strip()
 
 
-def check_seen(text: str) -> None:
+def check_visible(text: str) -> None:
     """Check that the only invisible characters in *text* are line ends, and joiners between two
     characters.
     """
@@ -63,7 +63,7 @@ def check_seen(text: str) -> None:
 HIDDEN = f"{IGNORABLE}\u200c\u200d\ufe0e\ufe0f\r\n\x0b\x85\u2028\ud800\udfff\ue000\ufeff\x1b"
 JOINED = "aé1#\u20e3\u0627\u0628\u0915\u094d\u2764\U0001f468\U0001f33e\U0001f3fd"
 odd = st.text(st.sampled_from(HIDDEN) | st.sampled_from(JOINED) | st.characters())
-"""Texts with many invisible characters and the characters that they may join."""
+"""Strategy for texts with many invisible characters and the characters that they may join."""
 
 
 def test_ten_thousand_cleaned_texts_are_visible() -> None:
@@ -76,7 +76,7 @@ def test_ten_thousand_cleaned_texts_are_visible() -> None:
         chars = [*dice.choices(HIDDEN, k=len(anywhere)), *dice.choices(JOINED, k=30), *anywhere]
         dice.shuffle(chars)
 
-        check_seen(clean("".join(chars), limit=dice.randint(1, 100)))
+        check_visible(clean("".join(chars), limit=dice.randint(1, 100)))
 
 
 json_values = st.recursive(
@@ -90,7 +90,7 @@ def test_visible_is_idempotent_and_valid_utf_8(text: str) -> None:
     cleaned = visible(text)
 
     cleaned.encode("utf-8")
-    check_seen(cleaned)
+    check_visible(cleaned)
     assert cleaned == visible(cleaned)
     assert is_visible(cleaned) <= (cleaned.isprintable() and "\n" not in cleaned)
 
@@ -119,7 +119,7 @@ def test_visible_json_is_strict_json(value: object) -> None:
     ids=["persian", "hindi", "malayalam", "family", "flag", "shrug", "keycap", "lines"],
 )
 def test_visible_keeps_meaningful_joiners(text: str) -> None:
-    """Persian, Indic scripts and emoji need them. CR LF is kept too."""
+    """Persian, Indic scripts and emoji need joiners. CR LF is kept too."""
     assert text == visible(text)
 
 
@@ -165,7 +165,7 @@ def test_clean_folds_spaces_and_keeps_paragraphs(text: str, expected: str) -> No
     ],
 )
 def test_normalize_limits_combining_marks(text: str, expected: str) -> None:
-    """20,000 marks took seconds, in which no thread could run."""
+    """Sorting 20,000 marks in a row took seconds, in which no other thread could run."""
     assert expected == normalize("NFC", text)
     assert expected == clean(text, limit=15_000)
 
@@ -230,7 +230,7 @@ def test_literals_returns_ids_addresses_versions_and_files(
 
 
 @pytest.mark.parametrize("piece", ["x", "a_", "a.", "aa-", "a@", "a+", "_", "a/"])
-def test_literals_of_a_long_word_do_not_backtrack(piece: str) -> None:
+def test_finding_literals_in_a_long_word_does_not_backtrack(piece: str) -> None:
     """Users choose the text, and a backtracking pattern would hang here."""
     assert all(literal in 4096 * piece for literal in literals(4096 * piece))
 
@@ -252,9 +252,9 @@ LINEAR: tuple[Callable[[str], object], ...] = (
 
 
 @pytest.mark.parametrize("piece", COSTLY)
-def test_literals_take_linear_time(piece: str) -> None:
-    """Eight times the text may take 16 times as long, because of noise. Quadratic time would take
-    64 times.
+def test_finding_literals_takes_linear_time(piece: str) -> None:
+    """A text of eight times the length may take 16 times as long, because of noise. In quadratic
+    time, it would take 64 times as long.
     """
     whole = (piece * 2**20)[: 2**20]
     part = whole[: 2**17]
@@ -265,7 +265,7 @@ def test_literals_take_linear_time(piece: str) -> None:
 
 
 def cpu_s(function: Callable[[str], object], text: str) -> float:
-    """Return the CPU time of this thread for a call."""
+    """Return the CPU time, in seconds, that this thread needs for a call of *function*."""
     start = time.thread_time()
     function(text)
     return time.thread_time() - start

@@ -22,7 +22,7 @@ def test_unit_rows_have_length_one_or_are_zeros(rows: list[list[float]]) -> None
 
 
 def test_unit_rows_keep_rows_of_zeros() -> None:
-    """Such a row means "no vector" and must score 0, not NaN."""
+    """A row of zeros means "no vector" and must score 0, not NaN."""
     assert [[0, 0], [0.6, 0.8]] == pytest.approx(unit_rows([[0, 0], [3, 4]]))
 
 
@@ -38,19 +38,19 @@ def test_unit_rows_keep_rows_of_zeros() -> None:
         (np.zeros((2, 4)), "all zeros"),
     ],
 )
-def test_usable_returns_the_fault_of_vectors(rows: np.ndarray, fault: str) -> None:
-    """Part of rule 5: unusable vectors must not be ranked."""
+def test_usable_returns_the_reason_for_refusing_vectors(rows: np.ndarray, fault: str) -> None:
+    """Part of rule 5 in `tests/requirements.py`: unusable vectors must not be ranked."""
     actual = usable(rows.astype(np.float32), count=2, dimensions=4)
 
     assert fault in actual
     assert bool(fault) == bool(actual)
 
 
-def test_usable_accepts_any_length_while_unknown() -> None:
+def test_usable_accepts_vectors_of_any_length_if_the_length_is_unknown() -> None:
     assert "" == usable(np.ones((1, 7), np.float32), count=1, dimensions=None)
 
 
-def test_cosines_of_pairs_each_query_with_each_row() -> None:
+def test_cosines_of_returns_a_cosine_for_each_query_and_row() -> None:
     matrix = unit_rows([[1, 0], [0, 1], [0, 0]])
 
     assert [[1, 0, 0], [0, 1, 0]] == cosines_of(matrix, unit_rows([[1, 0], [0, 1]])).tolist()
@@ -58,7 +58,7 @@ def test_cosines_of_pairs_each_query_with_each_row() -> None:
 
 
 @given(st.lists(st.integers(-3, 3), max_size=40), st.integers(-2, 50))
-def test_top_equals_the_head_of_a_stable_sort(scores: list[int], limit: int) -> None:
+def test_top_returns_the_first_positions_of_a_stable_sort(scores: list[int], limit: int) -> None:
     expected = sorted(range(len(scores)), key=lambda spot: (-scores[spot], spot))
 
     actual = top(np.asarray(scores, dtype=np.float32), limit)

@@ -1,4 +1,5 @@
-"""Reader of the ranking cases in tests/cases/search: catalog, documents, request, expectation.
+"""Reader of the ranking cases in tests/cases/search. Each has a catalog, documents, a request and
+the expected result.
 
 Each case is a heading and fenced blocks, described in `tests/cases/search/README.md`.
 """
@@ -19,7 +20,7 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A ranking case."""
+    """A ranking case: a catalog, a request and the expected result."""
 
     title: str
     tools: tuple[ToolDefinition, ...]
@@ -70,5 +71,5 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 def items(text: str) -> list[str]:
-    """Split ``a, b`` into its items; empty for an empty text."""
+    """Split a text such as ``a, b`` into its items. Return [] for an empty text."""
     return [item.strip() for item in text.split(",") if item.strip()]

@@ -50,13 +50,13 @@ def snapshot_of(
     *,
     documents: Sequence[Document] = (),
 ) -> Snapshot:
-    """Compile a snapshot, with vectors if there is an embedder."""
+    """Compile a snapshot of *entities*, with vectors if there is an embedder."""
     rows = rows_of(entities, embedder) if embedder is not None else {}
     return compile_snapshot(entities, rows=rows, documents=documents)
 
 
 def rows_of(entities: Sequence[Entity], embedder: HashingEmbedder) -> dict[str, Vector]:
-    """Embed all texts of *entities*. The result is keyed by text key."""
+    """Embed all texts of *entities*. Return the vectors, keyed by text key."""
     compiler = SnapshotCompiler(GraphOptions())
     compiler.prepare(entities)
     texts = compiler.vectors.missing_texts
@@ -65,7 +65,9 @@ def rows_of(entities: Sequence[Entity], embedder: HashingEmbedder) -> dict[str, 
 
 
 def lexical_scores(words: Sequence[float], *, coverage: Sequence[float]) -> Hits:
-    """Return scores of a query without words."""
+    """Return hits with the given BM25F scores and shares of the query's words, one for each
+    entity.
+    """
     return Hits(
         terms=(), scores=np.asarray(words, np.float32), coverage=np.asarray(coverage, np.float32)
     )
@@ -91,7 +93,7 @@ def run(
     ranking: RankingPolicy = "strategy",
     diversify: bool = False,
 ) -> SearchResult:
-    """Check the arguments and search once."""
+    """Check the arguments as a gateway does, and run *search* once."""
     arguments = SearchArguments(
         query,
         queries=queries,

@@ -87,7 +87,9 @@ async def test_each_argument_of_a_search_is_part_of_the_cache_key(
 async def test_each_cache_has_its_own_absolute_lifetime(
     open_gateway: OpenGateway, catalog: Catalog, seconds: int, embedded: int, rewritten: int
 ) -> None:
-    """Five minutes for results, fifteen for query embeddings, thirty for rewrites."""
+    """Results stay five minutes, query embeddings fifteen, rewrites thirty, even if they are
+    used.
+    """
     clock, embedder = ManualClock(), HashingEmbedder()
     normalizer = TableNormalizer({QUERY: "send email"})
     gateway = open_gateway(
@@ -103,7 +105,7 @@ async def test_each_cache_has_its_own_absolute_lifetime(
     assert rewritten == len(normalizer.asked)
 
 
-async def test_catalog_change_invalidates_results_but_not_embeddings(
+async def test_catalog_change_invalidates_cached_results_but_not_query_embeddings(
     gateway: Gateway, embedder: HashingEmbedder
 ) -> None:
     await gateway.search(QUERY)
@@ -124,7 +126,9 @@ async def test_catalog_change_invalidates_results_but_not_embeddings(
 async def test_gateways_with_shared_caches_do_not_share_results(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """The catalogs differ, but their generations are equal. Rewrites and embeddings are shared."""
+    """Their catalogs differ, but have equal generation numbers. Rewrites and embeddings are
+    shared.
+    """
     caches, embedder = Caches.of(CacheOptions()), HashingEmbedder()
     normalizer = TableNormalizer({QUERY: "send email"})
     options = {
@@ -142,7 +146,9 @@ async def test_gateways_with_shared_caches_do_not_share_results(
     assert (1, 1) == (len(normalizer.asked), sum(QUERY in batch for batch in embedder.batches))
 
 
-async def test_caches_with_zero_items_are_off(open_gateway: OpenGateway, catalog: Catalog) -> None:
+async def test_cache_with_a_size_of_zero_is_disabled(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
     embedder = HashingEmbedder()
     off = CacheOptions(normalized_items=0, embedding_items=0, result_items=0)
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=Options(cache=off))
@@ -154,8 +160,8 @@ async def test_caches_with_zero_items_are_off(open_gateway: OpenGateway, catalog
     assert 2 == sum(batch == (QUERY,) for batch in embedder.batches)
 
 
-async def test_changes_to_a_result_do_not_affect_other_callers(gateway: Gateway) -> None:
-    """The test changes the first result and results from the cache."""
+async def test_changing_a_result_does_not_change_the_cached_one(gateway: Gateway) -> None:
+    """The test changes the first result, and then results that come from the cache."""
     results = [await gateway.search(QUERY)]
     stages = dict(results[0].stages)
 
@@ -170,9 +176,7 @@ async def test_changes_to_a_result_do_not_affect_other_callers(gateway: Gateway)
 async def test_failed_server_does_not_disable_the_cache(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """The cache is used even after a second failure. The server's tools are found once it is
-    back.
-    """
+    """Results are cached even after a server failed twice. Once it is back, its tools are found."""
     clock, dead = ManualClock(), ListSource("dead", [tool("post_letter", "Send a letter.")])
     dead.fail_with = OSError()
     gateway = open_gateway(catalog, clock=clock)

@@ -28,7 +28,7 @@ features = st.builds(
 
 
 @given(features, shares, shares)
-def test_confidence_does_not_fall_with_more_matching_words(
+def test_confidence_does_not_fall_if_more_words_of_the_query_match(
     match: Features, one: float, other: float
 ) -> None:
     low, high = (estimate(replace(match, coverage=share)) for share in sorted((one, other)))
@@ -37,18 +37,20 @@ def test_confidence_does_not_fall_with_more_matching_words(
 
 
 @given(features, shares)
-def test_graph_agreement_never_lowers_confidence(match: Features, agreement: float) -> None:
-    """Rule 4: agreement removes a share of the remaining doubt."""
+def test_words_in_the_graph_node_never_lower_confidence(match: Features, agreement: float) -> None:
+    """Rule 4: they add a share of the missing confidence."""
     assert estimate(match) <= estimate(match, graph=agreement) <= 1
 
 
-def test_exact_name_has_confidence_one() -> None:
+def test_match_with_its_exact_name_in_the_query_has_confidence_one() -> None:
     assert 1 == estimate(Features(similarity=-5.0), exact_name=True)
 
 
 @pytest.mark.parametrize("model", ["", LOCAL_MODEL])
 @pytest.mark.parametrize("size", [1, 30, 100_000])
-def test_match_without_words_or_distinct_similarity_is_unlikely(model: str, size: int) -> None:
+def test_match_without_words_of_the_query_or_distinct_similarity_is_unlikely(
+    model: str, size: int
+) -> None:
     """All entities are equally near to the query, so the nearest one is not a match."""
     alike = closeness(0.15, mean=0.15, spread=0.0, count=size, model=model)
     match = Features(similarity=alike, count=size)
@@ -57,8 +59,8 @@ def test_match_without_words_or_distinct_similarity_is_unlikely(model: str, size
 
 
 @pytest.mark.parametrize("model", ["", LOCAL_MODEL])
-def test_equal_similarity_is_less_likely_in_a_larger_catalog(model: str) -> None:
-    """The best of many entities is near by chance."""
+def test_same_similarity_means_less_confidence_in_a_larger_catalog(model: str) -> None:
+    """The best of many entities may be near by chance."""
     in_small_catalog, in_large_catalog = (
         estimate(Features(similarity=0.3, count=count), model=model) for count in (100, 10_000)
     )
@@ -73,8 +75,10 @@ def test_confidence_rises_with_similarity(coverage: float) -> None:
     assert estimate(near) > estimate(far)
 
 
-async def test_nearest_of_few_vectors_is_not_a_match(open_gateway: OpenGateway) -> None:
-    """Most tools lack a vector, so a tool without any word of the request must not be found."""
+async def test_nearest_tool_is_not_a_match_if_few_tools_have_vectors(
+    open_gateway: OpenGateway,
+) -> None:
+    """The nearest one contains no word of the request, so it must not be found."""
     store, first = MemoryVectorStore(), [tool("plant", "Water the flowers."), tool("mow", "Lawn.")]
     options = Options(search=SearchOptions(first_search="words"))
     embedded = open_gateway(
@@ -93,8 +97,8 @@ async def test_nearest_of_few_vectors_is_not_a_match(open_gateway: OpenGateway) 
     assert () == result.matches
 
 
-async def test_bare_number_has_low_confidence(open_gateway: OpenGateway) -> None:
-    """Digits do not count as words, whatever their vector says."""
+async def test_query_of_digits_has_low_confidence(open_gateway: OpenGateway) -> None:
+    """Digits do not count as words, even if their vector is near to a tool."""
     tools = [
         tool("page", "12345"),
         *(tool(f"list_{name}", f"Orders {name}.") for name in ascii_letters[:40]),

@@ -1,4 +1,4 @@
-"""Degraded searches: each reports its real ranking mode, and the next search tries again."""
+"""Searches with a failing embedder: each reports how it ranked, and the next search tries again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUERIES = ("list the invoices", "book a flight", "send an e-mail")
 
 
 def expected_mode(strategy: Strategy, ranking: RankingPolicy, *, vectors: bool) -> str:
-    """Return the documented ranking mode."""
+    """Return the ranking mode that the documentation states for these options."""
     if ranking == "lexical":
         return "lexical"
     if ranking != "strategy":
@@ -30,7 +30,7 @@ def expected_mode(strategy: Strategy, ranking: RankingPolicy, *, vectors: bool) 
 
 
 def check_mode(result: SearchResult) -> str:
-    """Check that the mode matches the evidence of the matches, and return it."""
+    """Check that the result's mode agrees with the evidence of its matches, and return the mode."""
     evidence = [match.evidence for match in result.matches]
     near = {match_evidence.vector is not None for match_evidence in evidence}
     assert {result.mode in {"vector", "hybrid"}} == near
@@ -41,7 +41,7 @@ def check_mode(result: SearchResult) -> str:
 async def test_each_search_reports_its_ranking_mode(
     open_gateway: OpenGateway, catalog: Catalog, strategy: Strategy, ranking: RankingPolicy
 ) -> None:
-    """The embedder fails for one query and then works again, without a restart."""
+    """The embedder fails for one query and then works again, while the gateway stays open."""
     embedder = HashingEmbedder()
     gateway = open_gateway(catalog, strategy=strategy, embedder=embedder)
     await gateway.report()
@@ -71,7 +71,7 @@ async def test_each_search_reports_its_ranking_mode(
 async def test_index_built_without_vectors_gets_them_later(
     open_gateway: OpenGateway, catalog: Catalog, ranking: RankingPolicy
 ) -> None:
-    """The embedder fails while the catalog is read. Words rank until it is back."""
+    """The embedder fails while the index is built. Words rank until it works again."""
     embedder, clock = HashingEmbedder(fail_with=ConnectionError()), ManualClock()
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, clock=clock)
 
@@ -97,7 +97,7 @@ async def test_index_built_without_vectors_gets_them_later(
 
 
 @pytest.mark.parametrize("ranking", RANKINGS)
-async def test_vectors_rank_if_no_entity_has_the_words(
+async def test_vectors_rank_if_no_entity_contains_a_word_of_the_query(
     open_gateway: OpenGateway, catalog: Catalog, ranking: RankingPolicy
 ) -> None:
     embedder = HashingEmbedder(meanings={"facturas": "invoices", "abiertas": "open"})

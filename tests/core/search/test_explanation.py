@@ -1,4 +1,4 @@
-"""Explanations of results: ranks of each match, and filtered entities."""
+"""Explanations of results: ranks of each match by each kind of evidence, and filtered entities."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ HOST = Caller(scopes=frozenset({ALL_SCOPES}))
 
 
 async def test_explained_match_has_a_rank_for_each_kind_of_evidence(gateway: Gateway) -> None:
-    """Only if requested. Evidence that does not contain the match has rank None."""
+    """There are no ranks unless requested. A rank is None if that kind of evidence lacks the
+    match.
+    """
     unexplained = await gateway.search("send an e-mail", limit=3)
     explained = await gateway.search("send an e-mail", limit=3, explain=True)
 
@@ -55,7 +57,7 @@ async def test_explained_match_has_a_rank_for_each_kind_of_evidence(gateway: Gat
 
 @pytest.mark.parametrize("strategy", get_args(Strategy))
 @pytest.mark.parametrize("ranking", RANKINGS)
-async def test_final_rank_is_the_rank_in_the_result(
+async def test_final_rank_in_an_explanation_is_the_rank_in_the_result(
     open_gateway: OpenGateway, catalog: Catalog, strategy: Strategy, ranking: RankingPolicy
 ) -> None:
     embedder = HashingEmbedder()
@@ -70,8 +72,8 @@ async def test_final_rank_is_the_rank_in_the_result(
     assert uses_vectors == (explained.ranks[0].vector is not None)
 
 
-async def test_usage_rank_is_explained() -> None:
-    """The explanation also contains the ranks before past calls moved near ties."""
+async def test_explanation_contains_the_rank_by_past_calls() -> None:
+    """It also contains the rank that a match had before past calls reordered near ties."""
     embedder = HashingEmbedder()
     entities = [
         fakes.entity(tool(f"send_letter_{name}", "Send a letter to somebody.")) for name in "abc"
@@ -92,17 +94,17 @@ async def test_usage_rank_is_explained() -> None:
     assert (3, 2) == (places[ids[2]].ranked, places[ids[2]].final)
 
 
-async def test_ranks_of_several_queries_are_explained_separately(gateway: Gateway) -> None:
+async def test_explanation_ranks_each_match_by_the_query_that_found_it(gateway: Gateway) -> None:
     explained = await gateway.search(queries=["send an e-mail", "play a song"], explain=True)
 
     assert {"send_email", "play_music"} == {*names(explained)[:2]}
     assert [1, 1] == [rank.lexical for rank in explained.ranks[:2]]
 
 
-async def test_result_without_ranked_matches_has_no_ranks(
+async def test_explanation_is_empty_for_a_result_without_ranking(
     gateway: Gateway, open_gateway: OpenGateway
 ) -> None:
-    """An emptied result, a browse, and an empty catalog."""
+    """Such results are an emptied one, one of browsing, and one of an empty catalog."""
     strict = replace(PATIENT, search=replace(PATIENT.search, no_match_confidence=1.0))
     emptied = await open_gateway([tool("a", "Do b.")], options=strict).search("do", explain=True)
     browsed = await gateway.search("", explain=True)
@@ -127,8 +129,10 @@ def filters_by_name(explained: SearchResult) -> FiltersByName:
 
 
 @pytest.fixture
-def reports(open_gateway: OpenGateway) -> Gateway:
-    """Tools that write reports. All but one are excluded, each by a different filter."""
+def reports_gateway(open_gateway: OpenGateway) -> Gateway:
+    """Return a gateway with tools that write reports. Different filters exclude all but one
+    of them.
+    """
     hints = {"report_off": Hints(enabled=False), "report_tagged": Hints(tags=("Daily",))}
     tools = [
         tool(f"report_{name}", "Write a report.", hints=hints.get(f"report_{name}"))
@@ -146,33 +150,39 @@ def reports(open_gateway: OpenGateway) -> Gateway:
     return gateway
 
 
-async def test_filtered_entities_are_explained_with_their_filters(reports: Gateway) -> None:
-    """Entities that match are not listed. All filters that exclude an entity are named."""
+async def test_explanation_lists_filtered_entities_with_their_filters(
+    reports_gateway: Gateway,
+) -> None:
+    """Matches are not listed. All filters that exclude an entity are named."""
     assert {
         "report_off": ("disabled",),
         "report_draft": ("status",),
         "report_asked": ("kind",),
-    } == await search_filtered(reports, Filters())
+    } == await search_filtered(reports_gateway, Filters())
     by_tag = await search_filtered(
-        reports, Filters(tags=frozenset({"daily"}), servers=frozenset({"shelf"}))
+        reports_gateway, Filters(tags=frozenset({"daily"}), servers=frozenset({"shelf"}))
     )
     assert ("tag",) == by_tag["report_plain"]
     assert ("tag", "server") == by_tag["report_other"]
     assert ("status", "tag") == by_tag["report_draft"]
     without = await search_filtered(
-        reports, Filters(without=frozenset({"other", "shelf/report_plain"}))
+        reports_gateway, Filters(without=frozenset({"other", "shelf/report_plain"}))
     )
     assert ("left_out",) == without["report_plain"] == without["report_other"]
-    assert ("kind",) == (await search_filtered(reports, Filters(kinds=frozenset({"prompt"}))))[
-        "report_plain"
-    ]
+    assert ("kind",) == (
+        await search_filtered(reports_gateway, Filters(kinds=frozenset({"prompt"})))
+    )["report_plain"]
 
 
-async def test_filtered_entities_have_the_ranks_without_filters(reports: Gateway) -> None:
-    """The explanation names at most five entities that would be matches without filters."""
-    explained = await reports.search("write a report", limit=3, explain=HOST)
+async def test_explanation_lists_at_most_five_entities_removed_by_filters(
+    reports_gateway: Gateway,
+) -> None:
+    """These are the entities that would be matches without the filters, with the rank they would
+    have.
+    """
+    explained = await reports_gateway.search("write a report", limit=3, explain=HOST)
     nothing = Filters(servers=frozenset({"no"}))
-    wide = await reports.search("write a report", limit=50, filters=nothing, explain=HOST)
+    wide = await reports_gateway.search("write a report", limit=50, filters=nothing, explain=HOST)
 
     assert all(entity.rank <= 3 for entity in explained.filtered)
     assert [1, 2, 3, 4, 5] == [entity.rank for entity in wide.filtered]
@@ -180,14 +190,16 @@ async def test_filtered_entities_have_the_ranks_without_filters(reports: Gateway
     assert {"prompt", "tool"} == {entity.kind for entity in wide.filtered}
 
 
-async def test_explanation_hides_entities_that_need_a_missing_scope(reports: Gateway) -> None:
-    """Only the host may read about these entities."""
+async def test_explanation_hides_entities_for_which_the_caller_lacks_a_scope(
+    reports_gateway: Gateway,
+) -> None:
+    """Only an explanation for the host contains them."""
     press = Caller(scopes=frozenset({"press"}))
 
-    for_caller = await reports.search("write a report", limit=9, explain=True)
-    for_press = await reports.search("write a report", limit=9, caller=press, explain=True)
-    for_host = await reports.search("write a report", limit=9, explain=HOST)
-    outsider = await reports.search(
+    for_caller = await reports_gateway.search("write a report", limit=9, explain=True)
+    for_press = await reports_gateway.search("write a report", limit=9, caller=press, explain=True)
+    for_host = await reports_gateway.search("write a report", limit=9, explain=HOST)
+    outsider = await reports_gateway.search(
         "write a report",
         limit=9,
         caller=press,
@@ -202,8 +214,8 @@ async def test_explanation_hides_entities_that_need_a_missing_scope(reports: Gat
     assert "report_secret" not in filters_by_name(outsider)
 
 
-def test_reasons_are_sentences() -> None:
-    """Each kind of evidence has its own sentence. An edge is shown with file and line, or the
+def test_reasons_returns_a_sentence_for_each_kind_of_evidence() -> None:
+    """The sentence about an edge contains the file and line of a document, or the name of the
     rule.
     """
     declared = PathStep(
@@ -256,7 +268,9 @@ _ENTITIES = st.builds(
 
 
 @given(_ENTITIES, _FILTERS)
-def test_failed_filters_agree_with_the_mask(entity: Entity, filters: Filters) -> None:
+def test_failed_filters_is_empty_only_for_entities_that_pass_the_mask(
+    entity: Entity, filters: Filters
+) -> None:
     (passes,) = eligibility_of([entity]).mask(filters).tolist()
 
     assert passes == (failed_filters(entity, filters) == ())

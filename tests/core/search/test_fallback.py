@@ -1,4 +1,4 @@
-"""Rule 5: a search without usable query vectors is ranked by the graph."""
+"""Rule 5: the graph ranks a search if the query has no usable vectors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.core.search.conftest import Catalog
 from tests.fakes import PanicError, codes, names
 from tests.metrics import counted
 
-# Failures of an embedder, and the diagnostic code of each.
+# Failures of an embedder, each with the diagnostic code that reports it.
 FAILURES = [
     *((error, "embedding_failed") for error in (
         RuntimeError("the secret"), TimeoutError(), asyncio.CancelledError(), SystemExit(1),
@@ -48,7 +48,8 @@ async def test_graph_ranks_if_embedding_fails_and_the_next_search_uses_vectors(
     code: str,
     strategy: str,
 ) -> None:
-    """Rule 5: a diagnostic and a metric, but no error, and the result is not cached.
+    """Rule 5: the failure causes a diagnostic and a metric, but no error, and the result is not
+    cached.
 
     The strategy `graph` does not call the embedder, so it reports no failure.
     """
@@ -93,7 +94,7 @@ async def test_embedder_that_raises_any_exception_fails_only_the_embedding(
 
 
 @pytest.mark.requirement("auto:rule-5", "edge:no-embeddings-fall-back-to-graph")
-async def test_strategy_without_its_embedder_falls_back_to_the_graph(
+async def test_strategy_that_needs_an_embedder_falls_back_to_the_graph_without_one(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """Rule 5: a missing embedder is not an error."""
@@ -103,10 +104,12 @@ async def test_strategy_without_its_embedder_falls_back_to_the_graph(
     assert "send_email" == names(result)[0]
 
 
-async def test_missing_vectors_of_a_few_tools_do_not_affect_others(
+async def test_few_tools_without_vectors_do_not_affect_the_ranking_of_others(
     gateway: Gateway, embedder: HashingEmbedder
 ) -> None:
-    """A tool without a vector is found by its words, and a diagnostic reports missing vectors."""
+    """A tool without a vector is found by its words, and a diagnostic reports that vectors are
+    missing.
+    """
     await gateway.report()
 
     def late_tool() -> str:
@@ -124,7 +127,7 @@ async def test_missing_vectors_of_a_few_tools_do_not_affect_others(
     assert 12 == (await gateway.report()).vectors
 
 
-# -- over HTTP ----------------------------------------------------------------------------------
+# -- an embedding service over HTTP ---------------------------------------------------------------
 
 
 @pytest.fixture
@@ -140,7 +143,7 @@ def model() -> Iterator[ScriptedModel]:
 async def test_search_continues_with_any_faulty_reply_of_the_embedding_service(
     open_gateway: OpenGateway, catalog: Catalog, model: ScriptedModel, faults: Faults
 ) -> None:
-    """Rule 5, with a real server."""
+    """Rule 5, with a real HTTP server as embedding service."""
     with OpenAI(base_url=model.base_url, api_key="test", max_retries=0) as client:
         gateway = open_gateway(catalog, strategy="auto", embedder=OpenAIEmbedder(client, model="m"))
         await gateway.report()

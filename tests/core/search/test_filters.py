@@ -1,4 +1,4 @@
-"""Filters: ineligible entities are in no list, and enough eligible entities fill the limit."""
+"""Filters: ineligible entities are in no list of a result, and eligible ones fill the limit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_empty_catalog_has_an_empty_mask() -> None:
 
 
 async def test_filters_apply_to_search_and_list_tools(open_gateway: OpenGateway) -> None:
-    """The filters are server, tag (without case) and disabled."""
+    """The tested filters are server, tag (case does not matter) and disabled."""
     gateway = open_gateway(strategy="auto", embedder=HashingEmbedder())
     tools = [tool(f"report_{name}", "Write a report.") for name in "abc"]
     hints = {"report_a": Hints(tags=("Daily",)), "report_b": Hints(enabled=False)}
@@ -36,10 +36,10 @@ async def test_filters_apply_to_search_and_list_tools(open_gateway: OpenGateway)
 
 
 @pytest.mark.parametrize("strategy", ["embeddings", "auto"])
-async def test_search_fills_its_limit_with_the_few_eligible_tools(
+async def test_search_fills_its_limit_if_few_tools_are_eligible(
     open_gateway: OpenGateway, catalog_of: CatalogOf, strategy: str
 ) -> None:
-    """Filters must not run after truncation."""
+    """The ranking must be filtered before it is cut to the limit."""
     gateway = open_gateway(catalog_of(400), strategy=strategy, embedder=HashingEmbedder())
     gateway.add_server(
         "few",

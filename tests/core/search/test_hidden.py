@@ -1,4 +1,4 @@
-"""Hidden entities: filters in searches, caches, errors, next steps and calls."""
+"""Entities that filters hide: searches, caches, errors, next steps and calls do not reveal them."""
 
 from __future__ import annotations
 
@@ -37,15 +37,19 @@ def names_in(result: SearchResult) -> set[str]:
 
 
 @pytest.fixture
-def entries(open_gateway: OpenGateway, tmp_path: Path) -> Gateway:
-    """Return a gateway with a store for catalog entries."""
+def entries_gateway(open_gateway: OpenGateway, tmp_path: Path) -> Gateway:
+    """Return a gateway with a store, to which tests can add catalog entries."""
     options = replace(PATIENT, catalog_store_path=tmp_path / "catalog.sqlite3")
     return open_gateway(strategy="auto", embedder=HashingEmbedder(), options=options)
 
 
-async def test_changed_filter_attributes_do_not_embed_again(entries: Gateway) -> None:
-    """Status, scopes and enabled are not part of the text. Cached results must not be returned."""
-    gateway, embedder = entries, entries.embedder
+async def test_changing_the_status_of_an_entity_does_not_embed_it_again(
+    entries_gateway: Gateway,
+) -> None:
+    """Status, scopes and enabled only affect filters. Results cached before the change are not
+    returned.
+    """
+    gateway, embedder = entries_gateway, entries_gateway.embedder
     assert isinstance(embedder, HashingEmbedder)
     await gateway.catalog.put(skill("write_letters"), skill("write_poems"))
     both = await gateway.search("write well", filters=SKILLS)
@@ -68,8 +72,10 @@ async def test_changed_filter_attributes_do_not_embed_again(entries: Gateway) ->
 
 
 @pytest.mark.parametrize("ranking", RANKINGS)
-async def test_filters_are_part_of_the_cache_key(entries: Gateway, ranking: RankingPolicy) -> None:
-    gateway = entries
+async def test_filters_are_part_of_the_cache_key(
+    entries_gateway: Gateway, ranking: RankingPolicy
+) -> None:
+    gateway = entries_gateway
     statuses: tuple[Status, ...] = ("active", "draft")
     for status, scope in product(statuses, ("", "poet")):
         scopes = frozenset({scope} - {""})
@@ -91,7 +97,9 @@ async def test_filters_are_part_of_the_cache_key(entries: Gateway, ranking: Rank
 
 @pytest.fixture
 def gateway(open_gateway: OpenGateway) -> Gateway:
-    """Return a gateway with three tools that require each other; the second one is disabled."""
+    """Return a gateway with a chain of three tools, each requiring the next; the second is
+    disabled.
+    """
     documents = [
         Document(id="host:1", title="pay_bill", requires=(Link(target="open_vault"),)),
         Document(id="host:2", title="open_vault", requires=(Link(target="log_in"),)),
@@ -103,7 +111,7 @@ def gateway(open_gateway: OpenGateway) -> Gateway:
     return gateway
 
 
-async def test_prerequisites_do_not_lead_through_hidden_tools(gateway: Gateway) -> None:
+async def test_search_lists_no_prerequisite_that_only_a_hidden_tool_needs(gateway: Gateway) -> None:
     result = await gateway.search("pay a bill", limit=1)
     unfiltered = await gateway.search("pay a bill", limit=1, filters=Filters(include_disabled=True))
 
@@ -128,8 +136,8 @@ async def test_error_of_a_call_does_not_reveal_a_hidden_tool(gateway: Gateway) -
     assert "schema" in (await handle_call(gateway, TOOLS, visible)).text
 
 
-async def test_search_for_a_hidden_name_returns_similar_tools(gateway: Gateway) -> None:
-    """Frameworks that request a tool by name must not get one that cannot be called."""
+async def test_search_for_the_name_of_a_hidden_tool_returns_similar_tools(gateway: Gateway) -> None:
+    """Frameworks that search for a tool by name must not get one that cannot be called."""
     hidden = await ToolBroker(gateway).retrieve("open_vault", ())
     visible = await ToolBroker(gateway).retrieve("pay_bill", ())
 
@@ -138,7 +146,7 @@ async def test_search_for_a_hidden_name_returns_similar_tools(gateway: Gateway) 
     assert ("pay_bill",) == visible.proxies
 
 
-async def test_server_is_not_found_by_words_of_its_disabled_tools(
+async def test_search_does_not_find_a_server_by_words_of_its_disabled_tools(
     open_gateway: OpenGateway,
 ) -> None:
     gateway = open_gateway()
@@ -155,7 +163,9 @@ async def test_server_is_not_found_by_words_of_its_disabled_tools(
     assert [1, 0, 0] == [len(result.matches) for result in results]
 
 
-async def test_hidden_next_steps_do_not_take_places(open_gateway: OpenGateway) -> None:
+async def test_hidden_tools_do_not_reduce_the_number_of_next_steps(
+    open_gateway: OpenGateway,
+) -> None:
     count = 60
     hidden = [tool(f"a{number:02d}", hints=Hints(enabled=False)) for number in range(count)]
     steps = tuple(Link(target=each.name) for each in (*hidden, tool("zz_last")))
@@ -169,7 +179,7 @@ async def test_hidden_next_steps_do_not_take_places(open_gateway: OpenGateway) -
     assert ("zz_last", "nextStep") == (suggestion.name, suggestion.evidence.path[0].predicate)
 
 
-async def test_filters_of_next_steps_do_not_apply_to_the_used_tools(
+async def test_filters_of_next_steps_do_not_apply_to_the_tools_just_used(
     open_gateway: OpenGateway,
 ) -> None:
     gateway = open_gateway([tool("begin")])
@@ -192,8 +202,8 @@ async def test_server_validates_headers_only_by_schemas_of_listed_tools(gateway:
     assert {"type": "object"} == schema_of("pay_bill")
 
 
-async def test_entities_and_servers_are_excluded_by_id(open_gateway: OpenGateway) -> None:
-    """A server's id must not match other servers with the same prefix."""
+async def test_filters_exclude_entities_and_servers_by_id(open_gateway: OpenGateway) -> None:
+    """Excluding a server must not exclude servers whose ids begin with its id."""
     gateway = open_gateway([tool("pay_bill"), tool("pay_rent")])
     gateway.add_source(ListSource("shelf2", [tool("pay_tax")]))
 

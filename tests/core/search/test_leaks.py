@@ -50,7 +50,7 @@ EVERYBODY = Filters(
 
 
 class World(NamedTuple):
-    """A catalog with filters."""
+    """A random catalog, and filters that hide a part of it."""
 
     snapshot: Snapshot
     filters: Filters
@@ -61,7 +61,7 @@ class World(NamedTuple):
 
     @property
     def hidden(self) -> set[str]:
-        """Names that a result must not contain."""
+        """Names of hidden entities and servers, which a result must not contain."""
         visible = self.visible
         out = [entity for entity in self.snapshot.entities if entity not in visible]
         # A diagnostic may name a server if the caller can see any of its entities, of any kind.
@@ -74,7 +74,9 @@ class World(NamedTuple):
 
 
 def passes(entity: Entity, filters: Filters) -> bool:
-    """Apply the documented rule of filters, independently of the implementation."""
+    """Return whether *entity* passes *filters*, by the documented rule instead of the product's
+    code.
+    """
     return (
         entity.kind in filters.kinds
         and entity.status in filters.statuses
@@ -88,7 +90,7 @@ def passes(entity: Entity, filters: Filters) -> bool:
 
 @st.composite
 def entities(draw: st.DrawFn, number: int) -> Entity:
-    """Return an entity whose name and id are not in any other text."""
+    """Return a random entity whose name and id do not occur in any other text."""
     kind, server = draw(st.sampled_from(KINDS)), draw(st.sampled_from(SERVERS))
     words = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=3))
     name = f"thing{number:02d}"
@@ -118,7 +120,7 @@ def entities(draw: st.DrawFn, number: int) -> Entity:
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
-    """Return a small catalog with many edges, and filters."""
+    """Return a small random catalog with many edges, and filters."""
     catalog = [draw(entities(number)) for number in range(draw(st.integers(2, 10)))]
     names = [entity.name for entity in catalog]
     links = st.lists(st.sampled_from(names), max_size=3).map(
@@ -177,7 +179,7 @@ def search_world(
 
 
 def text_of(result: SearchResult) -> str:
-    """Return the whole result as a text."""
+    """Return all data of a result as one text."""
     return repr(replace(result, stages={}))
 
 
@@ -195,7 +197,7 @@ combinations = st.lists(
 
 @slow
 @given(worlds())
-def test_mask_agrees_with_the_documented_rule(world: World) -> None:
+def test_mask_contains_the_entities_that_pass_by_the_documented_rule(world: World) -> None:
     expected = [passes(entity, world.filters) for entity in world.snapshot.entities]
 
     assert expected == world.snapshot.mask(world.filters).tolist()
@@ -211,7 +213,7 @@ def test_result_does_not_mention_hidden_entities(
     broken: bool,
     spread: bool,
 ) -> None:
-    """The test covers every strategy and ranking policy."""
+    """The test uses every strategy and every ranking policy."""
     visible = {entity.id for entity in world.visible}
     unwritten = world.hidden - set(queries)
     options = replace(OPTIONS, no_match_confidence=float(limit == 1))
@@ -234,7 +236,7 @@ def test_result_does_not_mention_hidden_entities(
 
 
 def expected_count(world: World, ranking: RankingPolicy, limit: int) -> int:
-    """Return the number of matches in a result ranked by vectors."""
+    """Return the number of matches that a result must have if vectors rank."""
     kinds = [entity.kind for entity in world.visible]
     if ranking == "legacy":
         return min(limit, sum(min(3, kinds.count(kind)) for kind in set(kinds)))
@@ -248,9 +250,10 @@ def expected_count(world: World, ranking: RankingPolicy, limit: int) -> int:
 def test_filtered_result_has_the_order_of_the_unfiltered_one(
     world: World, query: str, combinations: list[tuple[Strategy, RankingPolicy]], limit: int
 ) -> None:
-    """Vectors fill the limit. Words return only entities that contain one of them.
+    """If vectors rank, the result also fills the limit. Words find only entities that contain one
+    of them.
 
-    Filtering commutes with ranking if an entity's score does not depend on other entities.
+    The orders are equal if the score of an entity does not depend on other entities.
     """
     visible = {entity.id for entity in world.visible}
     for strategy, ranking in combinations:
@@ -280,7 +283,7 @@ def test_filtered_result_has_the_order_of_the_unfiltered_one(
 @slow
 @given(worlds(), st.integers(1, 10), st.sampled_from(["", "handle the invoice"]))
 def test_next_steps_do_not_mention_hidden_entities(world: World, limit: int, query: str) -> None:
-    """Hidden entities also do not take places."""
+    """Hidden entities do not reduce the number of next steps, either."""
     tools = [tool for tool in world.visible if tool.kind == "tool"]
     for used in tools[:2]:
         steps = asyncio.run(

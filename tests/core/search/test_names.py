@@ -1,4 +1,4 @@
-"""Exact names in a query come first."""
+"""Entities whose exact name is in the query come first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SPELLINGS = (
 
 
 @pytest.mark.parametrize("strategy", ["graph", "embeddings", "auto"])
-async def test_exact_name_is_first_among_a_thousand_similar_names(
+async def test_tool_with_the_exact_name_is_first_among_a_thousand_similar_names(
     open_gateway: OpenGateway, strategy: str
 ) -> None:
     tools = [tool(f"get_item_{number:04}", "Get one item by its number.") for number in range(1000)]
@@ -40,8 +40,10 @@ async def test_exact_name_is_first_among_a_thousand_similar_names(
         assert sorted(scores, reverse=True) == scores
 
 
-async def test_common_word_in_a_sentence_is_not_an_exact_name(open_gateway: OpenGateway) -> None:
-    """`run` is a tool, but "run the weather report" does not name it."""
+async def test_common_word_in_a_sentence_is_not_taken_as_a_tool_name(
+    open_gateway: OpenGateway,
+) -> None:
+    """The catalog has a tool `run`, but the query "run the weather report" does not mean it."""
     tools = [tool("run", "Run a program."), tool("get_weather", "Write the weather report.")]
 
     result = await open_gateway(tools, strategy="auto", embedder=HashingEmbedder()).search(
@@ -52,8 +54,8 @@ async def test_common_word_in_a_sentence_is_not_an_exact_name(open_gateway: Open
     assert not any(match.evidence.exact_name for match in result.matches)
 
 
-def test_find_named_returns_names_in_the_order_of_the_query() -> None:
-    """The separator of words does not matter. Filters apply."""
+def test_find_named_returns_tools_in_the_order_of_their_names_in_the_query() -> None:
+    """The separator between words of a name does not matter. Ineligible tools are left out."""
     snapshot = snapshot_of(
         [entity(ToolDefinition(name=name)) for name in ("pay_invoice", "getUser", "send")]
     )

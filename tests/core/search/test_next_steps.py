@@ -1,4 +1,4 @@
-"""Suggestions of next tools, by edges, vectors, words and servers."""
+"""Suggestions of the next tool, by edges, vectors, words and servers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STEP = Document(id="host:1", title="get_weather", next_steps=(Link(target="book_
 async def test_declared_next_step_is_suggested_first_with_its_edge(
     open_gateway: OpenGateway, catalog: Catalog, strategy: str
 ) -> None:
-    """There is no other suggestion without vectors, because nothing supports it."""
+    """Without vectors it is the only suggestion, because no edge or word supports another tool."""
     gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder(), graph=[STEP])
     await gateway.report()
 
@@ -40,7 +40,7 @@ async def test_declared_next_step_is_suggested_first_with_its_edge(
 async def test_declared_next_step_comes_before_a_derived_one(
     open_gateway: OpenGateway, strategy: str
 ) -> None:
-    """The derived next step fits the task better. Scores stay in descending order."""
+    """The derived next step is nearer to the task, but scores stay in descending order."""
     weak = Document(
         id="host:1",
         title="search_mail",
@@ -56,10 +56,10 @@ async def test_declared_next_step_comes_before_a_derived_one(
     assert suggestions[0].score > suggestions[1].score
 
 
-async def test_next_steps_without_vectors_edges_or_words_are_empty(
+async def test_next_steps_are_empty_without_vectors_edges_and_matching_words(
     open_gateway: OpenGateway,
 ) -> None:
-    """An alphabetical list would be useless."""
+    """An alphabetical list of tools would be useless."""
     gateway = open_gateway(strategy="graph")
     gateway.add_server("one", server=Shelf([tool("alpha"), tool("beta"), tool("zulu")]).server)
 
@@ -68,7 +68,7 @@ async def test_next_steps_without_vectors_edges_or_words_are_empty(
 
 
 @pytest.mark.parametrize("strategy", ["graph", "auto"])
-async def test_task_influences_the_suggestions(
+async def test_task_changes_the_suggested_next_steps(
     open_gateway: OpenGateway, catalog: Catalog, strategy: str
 ) -> None:
     gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder())
@@ -80,7 +80,7 @@ async def test_task_influences_the_suggestions(
     assert ["translate_text"] == [match.name for match in suggestions]
 
 
-async def test_failing_embedder_leaves_words_to_suggest_next_steps(
+async def test_next_steps_use_words_of_the_task_if_the_embedder_fails(
     gateway: Gateway, embedder: HashingEmbedder
 ) -> None:
     await gateway.report()
@@ -93,7 +93,7 @@ async def test_failing_embedder_leaves_words_to_suggest_next_steps(
     assert ["play_music"] == [match.name for match in suggestions]
 
 
-async def test_tools_of_the_same_server_are_preferred(open_gateway: OpenGateway) -> None:
+async def test_next_steps_prefer_tools_of_the_same_server(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     gateway.add_server("one", server=Shelf([tool("alpha"), tool("zulu_mail")]).server)
     gateway.add_server("two", server=Shelf([tool("beta_mail"), tool("gamma")]).server)
@@ -117,7 +117,7 @@ async def test_filters_apply_to_next_steps(open_gateway: OpenGateway, catalog: C
 
 
 def test_next_steps_reject_an_unknown_tool(open_gateway: OpenGateway, catalog: Catalog) -> None:
-    """The blocking client raises the same error."""
+    """The blocking client raises the same error as the async one."""
     gateway = SyncGateway(open_gateway(catalog))
 
     assert "send_email" in [match.name for match in gateway.next_steps(["read_email"], limit=12)]
@@ -125,8 +125,8 @@ def test_next_steps_reject_an_unknown_tool(open_gateway: OpenGateway, catalog: C
         gateway.next_steps(["read_emial"])
 
 
-def test_following_clauses_begin_with_the_served_clause() -> None:
-    """The clause that the used tool serves and the next two; empty for a single clause."""
+def test_following_clauses_begin_with_the_clause_that_the_tool_fulfilled() -> None:
+    """They are that clause and the next two; a request with a single clause has none."""
     parts = np.eye(5, dtype=np.float32)
     index, zero_mean = VectorIndex.of(parts), np.zeros(5, np.float32)
 
@@ -138,9 +138,9 @@ def test_following_clauses_begin_with_the_served_clause() -> None:
     assert 0 == len(following_clauses(parts[:1], index, zero_mean, used=0))
 
 
-async def test_next_steps_reject_a_string_as_list_of_tools(
+async def test_next_steps_reject_a_string_instead_of_a_list_of_tools(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Each of its letters would be searched for."""
+    """Otherwise each of its letters would be taken as a tool."""
     with pytest.raises(InvalidRequestError, match=r"^tools must be a list of ids or names; "):
         await open_gateway(catalog).next_steps("get_weather")

@@ -45,8 +45,10 @@ async def normalizer(
             yield OpenAINormalizer(client, model="m")
 
 
-async def test_normalizer_returns_the_rewrite_or_blank(normalizer: Normalizer) -> None:
-    """Blank keeps the original query."""
+async def test_normalizer_returns_the_models_rewrite_or_a_blank_text(
+    normalizer: Normalizer,
+) -> None:
+    """For a blank text, the search uses the original query."""
     rewritten = await normalizer.rewrite("надіслати лист")
     unchanged = await normalizer.rewrite("plain")
 
@@ -56,7 +58,9 @@ async def test_normalizer_returns_the_rewrite_or_blank(normalizer: Normalizer) -
 async def test_normalizer_sends_one_request_with_the_query_as_user_message(
     model: ScriptedModel,
 ) -> None:
-    """Instructions are in the system message, the answer is short, and the temperature is zero."""
+    """The instructions are the system message, the answer is limited, and the temperature is
+    zero.
+    """
     with OpenAI(base_url=model.base_url, api_key="test") as client:
         normalizer = OpenAINormalizer(client, model="small")
         rewrite = await normalizer.rewrite("надіслати лист")
@@ -76,8 +80,8 @@ async def test_normalizer_sends_one_request_with_the_query_as_user_message(
     assert (rewrite.output_tokens or 0) > 0
 
 
-async def test_model_that_rejects_temperature_is_called_without_it() -> None:
-    """Reasoning models reject it. Only the first request contains it."""
+async def test_normalizer_omits_temperature_if_the_model_rejects_it() -> None:
+    """Reasoning models reject it. Only the first of all requests contains it."""
 
     def reason(request: ModelRequest) -> Turn:
         if "temperature" in request.body:
@@ -95,14 +99,14 @@ async def test_model_that_rejects_temperature_is_called_without_it() -> None:
     assert [True, False, False] == ["temperature" in sent.body for sent in model.requests]
 
 
-async def test_rejected_request_raises_the_clients_error(model: ScriptedModel) -> None:
-    """The search catches the error and uses the original query."""
+async def test_normalizer_raises_the_error_of_its_openai_client(model: ScriptedModel) -> None:
+    """A search catches the error and uses the original query."""
     model.fail(Faults(status=400))
     with OpenAI(base_url=model.base_url, api_key="test") as client, pytest.raises(APIStatusError):
         await OpenAINormalizer(client, model="m").rewrite("a")
 
 
-# -- extraction of a query from an answer ---------------------------------------------------------
+# -- extraction of a query from a model's answer --------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -119,15 +123,15 @@ async def test_rejected_request_raises_the_clients_error(model: ScriptedModel) -
         ("відкрий octo/repo v1.2.3", "open repository", "open repository octo/repo v1.2.3"),
     ],
 )
-def test_settle_takes_the_first_line_and_keeps_literals(
+def test_settle_takes_the_first_line_and_keeps_literals_of_the_query(
     query: str, reply: str, expected: str
 ) -> None:
-    """Ids, addresses, versions and repositories must not be translated."""
+    """Literals are ids, addresses, versions and repositories, which must not be translated."""
     assert expected == settle(query, reply)
 
 
 @given(st.text(min_size=1, max_size=80), st.text(max_size=80))
-def test_settle_never_loses_a_literal(query: str, reply: str) -> None:
+def test_settle_never_loses_a_literal_of_the_query(query: str, reply: str) -> None:
     settled = settle(query, reply)
 
     assert settled
@@ -150,8 +154,8 @@ def test_settle_never_loses_a_literal(query: str, reply: str) -> None:
         ("search 北京 restaurants", "search 北京 restaurants"),
     ],
 )
-def test_settle_removes_labels_before_the_query(reply: str, expected: str) -> None:
-    """A label would be embedded and would match search tools."""
+def test_settle_removes_a_label_before_the_rewritten_query(reply: str, expected: str) -> None:
+    """A label such as "Search query:" would be embedded, and would match search tools."""
     assert expected == settle("надіслати лист", reply)
 
 
@@ -177,18 +181,20 @@ def test_settle_removes_labels_before_the_query(reply: str, expected: str) -> No
     ],
 )
 def test_settle_returns_the_query_if_the_answer_is_not_a_rewrite(reply: str) -> None:
-    """A label alone, a refusal, chat, another script than Latin, or a long text."""
+    """Such answers are a label alone, a refusal, chat, a script other than Latin, and a long
+    text.
+    """
     assert "надіслати лист" == settle("надіслати лист", reply)
 
 
 def test_settle_accepts_a_long_rewrite_of_a_long_query() -> None:
-    """Up to a maximum, because a long answer must not fill the embedder."""
+    """There is a maximum, because a long answer must not fill the embedder's input."""
     query, rewrite = "лист " * 100, "write " * 90
 
     assert (rewrite.strip(), query) == (settle(query, rewrite), settle(query, "word " * 200))
 
 
-# -- caching --------------------------------------------------------------------------------------
+# -- caching of rewrites --------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -198,7 +204,7 @@ def bridge() -> Iterator[Bridge]:
     bridge.close()
 
 
-async def test_rewrite_is_cached_and_failure_is_not(bridge: Bridge) -> None:
+async def test_normalizer_caches_rewrites_but_not_failures(bridge: Bridge) -> None:
     table = TableNormalizer(REWRITES)
     table.fail_with = OSError("down")
     rewrite = CachedNormalizer(
@@ -217,9 +223,9 @@ async def test_rewrite_is_cached_and_failure_is_not(bridge: Bridge) -> None:
     assert 2 == len(table.asked)
 
 
-async def test_equal_query_uses_a_rewrite_that_was_cached_in_the_meantime() -> None:
-    """The caller checks the cache before the rewrite is stored, and then finds no request to
-    join.
+async def test_normalizer_uses_a_rewrite_cached_since_the_first_check() -> None:
+    """A caller may check the cache just before an equal request stores its rewrite, and then find
+    no running request to share.
     """
     table = TableNormalizer(REWRITES)
     rewrite = CachedNormalizer(

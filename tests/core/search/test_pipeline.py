@@ -1,4 +1,4 @@
-"""The pipeline without parts that a gateway always has, and with a slow vector database."""
+"""Searches without components that a gateway always has, and with a slow vector database."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from tests.fakes import codes, entity, names
 
 
 @pytest.mark.requirement("edge:no-graph-keeps-vectors")
-def test_vectors_rank_without_a_graph(catalog: Catalog) -> None:
-    """Supplements are missing, the matches are the same, and a diagnostic reports it."""
+def test_search_without_a_graph_finds_matches_by_vectors(catalog: Catalog) -> None:
+    """The matches are the same as with a graph. Supplements are missing, and a diagnostic
+    reports it.
+    """
     embedder = HashingEmbedder()
     with_graph = snapshot_of([entity(definition) for definition in catalog], embedder)
     without_graph = replace(with_graph, graph=None)
@@ -34,7 +36,7 @@ def test_vectors_rank_without_a_graph(catalog: Catalog) -> None:
 
 
 def test_search_without_vectors_and_graph_is_empty_with_diagnostics(catalog: Catalog) -> None:
-    """The diagnostics differ from a search without matches."""
+    """The diagnostics differ from those of a search that finds no match."""
     snapshot = replace(snapshot_of([entity(definition) for definition in catalog]), graph=None)
     search = Search(options=SearchOptions(), strategy="auto")
 
@@ -53,7 +55,9 @@ def test_search_without_eligible_entities_is_empty(catalog: Catalog) -> None:
     assert ((), ["no_match"], 0) == (result.matches, codes(result), result.counts.window)
 
 
-def test_empty_result_contains_nearest_match_unmatched_words_and_servers(catalog: Catalog) -> None:
+def test_empty_result_contains_the_nearest_match_unmatched_words_and_servers(
+    catalog: Catalog,
+) -> None:
     search = Search(options=SearchOptions(no_match_confidence=1.0), strategy="graph")
 
     result = run(
@@ -69,7 +73,7 @@ def test_empty_result_contains_nearest_match_unmatched_words_and_servers(catalog
 
 
 class SlowVectors(VectorIndex):
-    """Vectors in a database that answers when the gate opens."""
+    """Vectors in a simulated database that answers only once the gate is open."""
 
     started, gate = threading.Event(), threading.Event()
 
@@ -95,10 +99,10 @@ def slow_snapshot(catalog: Catalog) -> Iterator[Snapshot]:
     SlowVectors.gate.set()
 
 
-async def test_database_search_does_not_block_the_event_loop(
+async def test_slow_vector_database_does_not_block_the_event_loop(
     slow_snapshot: Snapshot, catalog: Catalog
 ) -> None:
-    """The gate is opened by a task on the same loop. Next steps search the database, too."""
+    """A task on the same loop opens the gate. Next steps query the database, too."""
     search = auto(HashingEmbedder())
 
     async def open_gate() -> None:
@@ -132,8 +136,8 @@ async def search_mail(search: Search, snapshot: Snapshot) -> SearchResult:
     return await search(snapshot, request, notes)
 
 
-async def test_late_database_answer_falls_back_to_the_graph(slow_snapshot: Snapshot) -> None:
-    """The result must not contain anything from the late answer."""
+async def test_graph_ranks_if_the_vector_database_answers_late(slow_snapshot: Snapshot) -> None:
+    """The result must not contain any data of the late answer."""
     result = await search_mail(auto(HashingEmbedder(), query_timeout_s=0.05), slow_snapshot)
     SlowVectors.gate.set()
 

@@ -18,7 +18,9 @@ TOOLS = (tool("get_weather", "Tell the weather."), tool("play_music", "Play a so
 
 
 class ColdEmbedder:
-    """An embedder whose model is ready once `ready` is set. With `failure`, preparation fails."""
+    """An embedder whose model is ready once `ready` is set. If `failure` is set, its preparation
+    fails.
+    """
 
     def __init__(self, failure: Exception | None = None) -> None:
         self._real = HashingEmbedder()
@@ -53,7 +55,7 @@ def _text_for_model(result: SearchResult) -> str:
 
 
 async def test_search_reports_that_the_model_is_being_prepared(open_gateway: OpenGateway) -> None:
-    """Programs get a diagnostic code and models a text. Later searches use vectors."""
+    """A program gets a diagnostic code, and a model gets a text. Later searches use vectors."""
     embedder = ColdEmbedder()
     gateway = open_gateway(TOOLS, strategy="auto", embedder=embedder, options=_options("words"))
     foreign, native = await gateway.search("погода"), await gateway.search("weather")
@@ -81,10 +83,10 @@ async def _set_ready(embedder: ColdEmbedder) -> None:
     embedder.ready.set()
 
 
-async def test_search_without_catalog_vectors_does_not_wait_for_the_model(
+async def test_search_does_not_wait_for_the_model_if_the_catalog_has_no_vectors(
     open_gateway: OpenGateway,
 ) -> None:
-    """The model would be useless without vectors to compare. Otherwise a search waits 2 s."""
+    """The model would have no vectors to compare. With vectors, a search waits 2 s for it."""
     tools = tuple(tool(f"get_weather_{number}", "Tell the weather.") for number in range(40))
     embedder = ColdEmbedder()
     gateway = open_gateway(tools, strategy="auto", embedder=embedder, options=_options("words"))
@@ -95,8 +97,8 @@ async def test_search_without_catalog_vectors_does_not_wait_for_the_model(
     assert {"index_building", "model_preparing"} <= {*codes(result)}
 
 
-async def test_preparation_does_not_count_as_query_time(open_gateway: OpenGateway) -> None:
-    """The preparation takes longer than the timeout of queries, and the query is still embedded."""
+async def test_preparing_the_model_does_not_count_as_query_time(open_gateway: OpenGateway) -> None:
+    """It takes longer than the timeout of queries, and the query is embedded afterwards."""
     embedder = ColdEmbedder()
     gateway = open_gateway(TOOLS, strategy="auto", embedder=embedder, options=_options("wait"))
     search = asyncio.create_task(gateway.search("weather"))
@@ -109,7 +111,7 @@ async def test_preparation_does_not_count_as_query_time(open_gateway: OpenGatewa
     assert ("hybrid", []) == (result.mode, codes(result))
 
 
-async def test_failed_preparation_is_reported(open_gateway: OpenGateway) -> None:
+async def test_search_reports_that_preparing_the_model_failed(open_gateway: OpenGateway) -> None:
     embedder = ColdEmbedder(EmbeddingError("the disk is full"))
     embedder.ready.set()
     gateway = open_gateway((), strategy="auto", embedder=embedder, options=_options("wait"))

@@ -31,14 +31,14 @@ from tests.fakes import ListSource, codes, names, tool
         ("", []),
     ],
 )
-def test_tags_are_recognized_in_queries(query: str, tags: list[str]) -> None:
+def test_words_finds_the_tags_in_a_query(query: str, tags: list[str]) -> None:
     assert tags == [tag for _, _, tag in words(query)]
 
 
 @pytest.fixture
 def gateway(open_gateway: OpenGateway) -> Gateway:
     """Return a gateway with four tagged tools. The last one is disabled, and only it has the tag
-    secret.
+    ``secret``.
     """
     gateway = open_gateway(strategy="auto", embedder=HashingEmbedder())
     tools = [
@@ -55,8 +55,8 @@ def details(result: SearchResult, code: str) -> list[str]:
     return [note.detail for note in result.diagnostics if note.code == code]
 
 
-async def test_known_tag_becomes_a_filter_and_leaves_the_query(gateway: Gateway) -> None:
-    """Tags of the query and of the filters must all match."""
+async def test_known_tag_becomes_a_filter_and_is_removed_from_the_query(gateway: Gateway) -> None:
+    """A match must have all tags of the query and of the filters."""
     tagged = await gateway.search("#FINANCE invoices")
     both = await gateway.search("#finance: #daily invoices")
     with_filter = await gateway.search(
@@ -83,7 +83,7 @@ async def test_query_of_only_tags_browses(gateway: Gateway) -> None:
     "query", ["post a message to #general", "the C# invoices", "issue #42", "burn #secret"]
 )
 async def test_unknown_tag_stays_in_the_query(gateway: Gateway, query: str) -> None:
-    """A channel name is not a tag. Tags of hidden tools are unknown."""
+    """It may be the name of a channel. Tags of hidden tools are unknown, too."""
     result = await gateway.search(query)
 
     assert (query,) == result.normalized
@@ -92,16 +92,16 @@ async def test_unknown_tag_stays_in_the_query(gateway: Gateway, query: str) -> N
 
 
 async def test_unknown_tag_is_reported_with_similar_tags(gateway: Gateway) -> None:
-    """An unknown tag matches no tool as a filter, and is a normal word in a query."""
+    """As a filter it would match no tool, and in the query it is searched as a normal word."""
     filtered = await gateway.search("invoices", filters=Filters(tags=frozenset({"finanse"})))
     queried = await gateway.search("invoices #finanse")
     unlike = await gateway.search("invoices", filters=Filters(tags=frozenset({"qqq"})))
 
-    expected = ["nobody has the tag 'finanse'; near: finance"]
+    expected = ["no entity has the tag 'finanse'; near: finance"]
     assert ([], expected) == (names(filtered), details(filtered, "unknown_tag"))
     assert expected == details(queried, "unknown_tag")
     assert names(queried)
-    assert ["nobody has the tag 'qqq'"] == details(unlike, "unknown_tag")
+    assert ["no entity has the tag 'qqq'"] == details(unlike, "unknown_tag")
 
 
 @pytest.mark.parametrize(
@@ -112,16 +112,16 @@ async def test_unknown_tag_is_reported_with_similar_tags(gateway: Gateway) -> No
         (["#finance", "#finance"], {"list_invoices", "pay_invoice"}),
     ],
 )
-async def test_only_tags_of_all_queries_become_filters(
+async def test_only_tags_in_all_queries_of_a_search_become_filters(
     gateway: Gateway, queries: Sequence[str], found: set[str]
 ) -> None:
-    """Several queries are steps of one task."""
+    """Several queries are steps of one task, which may need different tags."""
     result = await gateway.search(queries=queries, limit=9)
 
     assert found == set(names(result))
 
 
-async def test_catalog_without_tags_reports_no_unknown_tag(open_gateway: OpenGateway) -> None:
+async def test_catalog_without_tags_does_not_report_unknown_ones(open_gateway: OpenGateway) -> None:
     gateway = open_gateway([tool("post", "Post to a channel.")])
 
     result = await gateway.search("post to #general")

@@ -53,14 +53,14 @@ def test_limit_is_five_by_default_and_at_most_fifty(limit: int | None, given_lim
 
 
 def test_blank_and_repeated_queries_are_dropped() -> None:
-    """Each query gets a share of the matches, so a repeated one must not get two."""
+    """Each query gets an equal share of the matches, so a repeated one must not get two."""
     request, _ = prepare_request(queries=("a", " ", "b", " a "))
 
     assert ("a", "b") == request.queries
 
 
-def test_context_is_flattened_and_joined_with_its_summary() -> None:
-    """Keys become words; None values are dropped."""
+def test_search_context_is_flattened_and_joined_with_its_summary() -> None:
+    """Keys of the context become words; None values are dropped."""
     request, notes = prepare_request(
         "q", context={"a": {"b": [1, None, "x"]}, "c": True}, context_summary="why\u200b"
     )
@@ -77,7 +77,9 @@ def nested_context(levels: int) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("context", [{"a": {1}}, {"a": b""}, nested_context(100_000)])
-def test_context_that_is_not_json_is_ignored_with_diagnostic(context: dict[str, object]) -> None:
+def test_search_context_that_is_not_json_is_ignored_with_a_diagnostic(
+    context: dict[str, object],
+) -> None:
     request, notes = prepare_request("q", context=context)
 
     assert "" == request.context
@@ -94,24 +96,24 @@ def test_cleaned_request_respects_the_maximum_lengths(queries: list[str], summar
 
 
 @pytest.mark.parametrize("piece", COSTLY)
-async def test_search_of_a_long_text_costs_no_more_than_its_used_part(
+async def test_search_of_a_long_text_costs_no_more_than_of_its_first_part(
     open_gateway: OpenGateway, piece: str
 ) -> None:
     """A megabyte as query, context and summary takes at most four times the CPU time of 4,096
     characters.
 
-    The minimum of three runs counts, because other threads may use the CPU.
+    The minimum of three runs is compared, because other threads may use the CPU.
     """
     gateway = open_gateway(definitions(100))
     times = []
     for number, size in enumerate((2**12, 2**12, 2**20, 2**20, 2**20)):
-        # A different text each time, so that the result is not cached.
+        # Use a different text each time, so that the result is not cached.
         text = f"{number} {piece * size}"[:size]
         start = time.process_time()
         await gateway.search(text, context={"a": text}, context_summary=text)
         times.append(time.process_time() - start)
 
-    # The first search builds the index.
+    # Skip the first two times, because the first search builds the index.
     assert min(times[2:]) < 4 * times[1] + 0.02
 
 
@@ -122,7 +124,7 @@ def test_short_request_has_no_clauses() -> None:
 @pytest.mark.parametrize(
     "joint", [". ", "\n- ", "; ", ", and ", " and then ", ", und ", "。", " — "]
 )
-def test_long_request_is_split_at_the_ends_of_its_steps(joint: str) -> None:
+def test_long_request_is_split_into_a_clause_for_each_step(joint: str) -> None:
     first = "find " + "all the very old " * 4 + "invoices of the customer"
     second = "send " + "them to the new " * 3 + "accountant by mail"
 
@@ -163,7 +165,7 @@ def test_two_letters_count_as_a_word_in_scripts_without_spaces(
 @pytest.mark.parametrize(
     "inside", ["PM2.5 and 3.5% of it", "notes.txt", "README.MD", "api.example.com", "v1.2", "1..5"]
 )
-def test_full_stop_inside_a_word_does_not_split(inside: str) -> None:
+def test_full_stop_inside_a_word_does_not_end_a_clause(inside: str) -> None:
     first = f"Tell me whatever there is to be known about {inside} for the last two weeks"
     second = "Send all of it to the people of my team this evening"
 
@@ -177,7 +179,7 @@ def test_long_sentence_without_separators_has_no_clauses() -> None:
 
 @given(st.text(alphabet="ab .;\n-", max_size=400))
 def test_clauses_are_few_distinct_and_long_enough(text: str) -> None:
-    """Each clause costs an embedding."""
+    """Their number is limited because each costs an embedding."""
     clauses = split_clauses(text)
 
     assert len(clauses) == len(set(clauses)) <= MAX_CLAUSES
@@ -185,8 +187,8 @@ def test_clauses_are_few_distinct_and_long_enough(text: str) -> None:
     assert not clauses or len(text.split()) > LONG_REQUEST_WORDS
 
 
-def test_query_texts_contain_all_forms_with_context() -> None:
-    """Rules 6 and 7: vectors use all forms, the graph only the English one."""
+def test_query_texts_contain_all_forms_of_the_query_with_the_context() -> None:
+    """Rules 6 and 7: vectors use all forms, but the graph uses only the English one."""
     query = Query(text="лист", english="email", context="for Bob", clauses=("a b c",))
 
     assert ("лист. for Bob", "email. for Bob", "a b c") == query.texts_to_embed
@@ -205,15 +207,15 @@ def test_query_texts_contain_all_forms_with_context() -> None:
         ("pay invoice INV-2041", "INV-2041", True),
     ],
 )
-def test_rewrite_with_few_words_of_the_query_contradicts(
+def test_rewrite_contradicts_if_few_of_its_words_are_in_the_query(
     query: str, english: str, *, contradicts: bool
 ) -> None:
-    """More than half of its words must be in the query. Literals do not count."""
+    """More than half of the rewrite's words must be in the query. Literals do not count."""
     assert contradicts == Query(text=query, english=english).compare_words().contradicts
 
 
-def test_corrected_clause_counts_once() -> None:
-    """Both forms of a clause are embedded."""
+def test_clause_and_its_corrected_form_count_once() -> None:
+    """Both forms are embedded. Only one counts, because the number of clauses changes weights."""
     misspelt = LONG.replace("convert", "convrt")
 
     query = Query(text=misspelt, corrected=LONG).split()

@@ -32,7 +32,9 @@ NOISY = (
 async def test_default_strategy_is_the_graph(
     open_gateway: OpenGateway, catalog: Catalog, embedder: HashingEmbedder
 ) -> None:
-    """Rule 1: the default works without model, key and vectors. A given embedder is not called."""
+    """Rule 1: it works without a model, a key and vectors. An embedder is not called even if
+    given.
+    """
     gateway = open_gateway(catalog, embedder=embedder)
 
     result = await gateway.search("send an e-mail")
@@ -43,8 +45,8 @@ async def test_default_strategy_is_the_graph(
 
 
 @pytest.mark.requirement("auto:rule-2")
-async def test_auto_ranks_by_vectors(open_gateway: OpenGateway, catalog: Catalog) -> None:
-    """Rule 2: words and graph do not match this query, but its vector does."""
+async def test_strategy_auto_ranks_by_vectors(open_gateway: OpenGateway, catalog: Catalog) -> None:
+    """Rule 2: this query shares no words with the right tool, but their vectors are near."""
     by_graph = await open_gateway(catalog).search("надіслати лист")
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder(meanings=MEANINGS))
 
@@ -57,7 +59,7 @@ async def test_auto_ranks_by_vectors(open_gateway: OpenGateway, catalog: Catalog
 
 
 @pytest.mark.requirement("auto:rule-2")
-async def test_embeddings_strategy_ranks_by_cosine(
+async def test_strategy_embeddings_ranks_only_by_cosine(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """Rule 2: words do not change the order."""
@@ -73,10 +75,10 @@ async def test_embeddings_strategy_ranks_by_cosine(
 
 @pytest.mark.requirement("auto:rule-3", "auto:rule-4")
 @pytest.mark.parametrize("size", [10, 100, 3000])
-def test_graph_does_not_change_the_order(
+def test_graph_does_not_change_the_order_of_matches(
     size: int, catalog: Catalog, catalog_of: CatalogOf
 ) -> None:
-    """Rules 3 and 4: the graph only raises confidences."""
+    """Rules 3 and 4: the graph can only raise the confidence of a match."""
     embedder = HashingEmbedder(meanings=MEANINGS)
     entities = [entity(definition) for definition in (*catalog, *catalog_of(size))]
     snapshot = snapshot_of(entities, embedder)
@@ -95,10 +97,10 @@ def test_graph_does_not_change_the_order(
 
 
 @pytest.mark.requirement("auto:rule-3", "edge:graph-noise-never-displaces-vectors")
-async def test_noisy_graph_document_does_not_move_a_match(
+async def test_graph_document_that_contains_the_query_does_not_move_a_match(
     open_gateway: OpenGateway, catalog: Catalog, gateway: Gateway, embedder: HashingEmbedder
 ) -> None:
-    """Rule 3: the document contains the exact query, but vectors decide."""
+    """Rule 3: only vectors and words decide the order."""
     query = "send an e-mail to Bob"
     noise = Document(
         id="host:noise", title="play_music", summary=query, keywords=(query,), aliases=(query,)
@@ -118,7 +120,7 @@ async def test_noisy_graph_document_does_not_move_a_match(
 async def test_graph_adds_related_tools_and_next_steps_in_separate_lists(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Rule 4: each with the path from a match."""
+    """Rule 4: each comes with its path from a match."""
     options = Options(search=SearchOptions(window_margin=0.1))
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder(), options=options)
 
@@ -133,7 +135,7 @@ async def test_graph_adds_related_tools_and_next_steps_in_separate_lists(
 
 
 @pytest.mark.requirement("auto:rule-6")
-async def test_both_texts_of_a_rewritten_query_are_embedded(
+async def test_original_and_rewritten_query_are_both_embedded(
     open_gateway: OpenGateway, catalog: Catalog, embedder: HashingEmbedder
 ) -> None:
     """Rule 6: a multilingual model needs the original words. One request contains both texts."""
@@ -148,7 +150,7 @@ async def test_both_texts_of_a_rewritten_query_are_embedded(
 
 
 @pytest.mark.requirement("auto:rule-6")
-async def test_better_text_of_a_rewritten_query_counts(
+async def test_score_is_the_better_one_of_the_original_and_rewritten_query(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """Rule 6: a bad rewrite must not worsen the result of the original words."""
@@ -168,10 +170,10 @@ async def test_better_text_of_a_rewritten_query_counts(
 
 
 @pytest.mark.requirement("auto:rule-7")
-async def test_graph_uses_only_the_english_text(
+async def test_graph_uses_only_the_english_form_of_the_query(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Rule 7: matches of the original words in the graph do not count."""
+    """Rule 7: if the original words match a graph node, this does not count."""
     query = "email: weather forecast"
     normalizer = TableNormalizer({query: "forecast of the weather"})
     plain = await open_gateway(catalog).search(query)
@@ -191,10 +193,10 @@ async def test_graph_uses_only_the_english_text(
 @pytest.mark.requirement("auto:rule-6", "auto:rule-7")
 @pytest.mark.parametrize("strategy", ["graph", "embeddings", "auto"])
 @pytest.mark.parametrize("rewritten", ["book a flight", "tell the weather forecast of a city"])
-async def test_contradicting_rewrite_ranks_below_the_query(
+async def test_contradicting_rewrite_counts_less_than_the_query(
     open_gateway: OpenGateway, catalog: Catalog, strategy: str, rewritten: str
 ) -> None:
-    """Both texts rank, in case the model is broken or misled."""
+    """The chat model may be broken or misled, so the original query also ranks."""
     normalizer = TableNormalizer({"list the open invoices": rewritten})
     gateway = open_gateway(
         catalog, strategy=strategy, embedder=HashingEmbedder(), normalizer=normalizer
@@ -208,12 +210,10 @@ async def test_contradicting_rewrite_ranks_below_the_query(
 
 @pytest.mark.requirement("auto:rule-6")
 @pytest.mark.parametrize("meanings", [{}, MEANINGS])
-async def test_rewrite_of_a_query_unknown_to_the_catalog_counts_in_full(
+async def test_rewrite_counts_in_full_if_the_catalog_lacks_the_words_of_the_query(
     open_gateway: OpenGateway, catalog: Catalog, meanings: dict[str, str]
 ) -> None:
-    """A rewrite from another language shares no words with the query, so this is not a
-    contradiction.
-    """
+    """A translated rewrite shares no words with the query, so this is not a contradiction."""
     embedder = HashingEmbedder(meanings=meanings)
     normalizer = TableNormalizer({"надіслати лист": "send email"})
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, normalizer=normalizer)
@@ -226,11 +226,11 @@ async def test_rewrite_of_a_query_unknown_to_the_catalog_counts_in_full(
 
 
 @pytest.mark.requirement("auto:rule-6")
-async def test_rewrite_ranks_alone_if_the_model_does_not_know_the_language(
+async def test_rewrite_ranks_alone_if_the_embedder_does_not_know_the_language(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """The distance of the vectors is not a contradiction, because the query's vector is
-    meaningless.
+    """The query's vector is then meaningless, so its distance from the rewrite is not a
+    contradiction.
     """
     normalizer = TableNormalizer({"надіслати лист": "send an e-mail"})
     gateway = open_gateway(
@@ -246,10 +246,10 @@ async def test_rewrite_ranks_alone_if_the_model_does_not_know_the_language(
 
 @pytest.mark.requirement("auto:rule-7")
 @pytest.mark.parametrize("is_near", [True, False])
-async def test_rewrite_near_the_query_by_vectors_does_not_contradict(
+async def test_rewrite_does_not_contradict_if_its_vector_is_near_the_query(
     open_gateway: OpenGateway, catalog: Catalog, *, is_near: bool
 ) -> None:
-    """Synonyms may have the same meaning. Near means nearer than any tool."""
+    """It may use synonyms with the same meaning. Near means nearer than any tool is."""
     query = "weather letter"
     embedder = HashingEmbedder(meanings={query: "send email"} if is_near else {})
     normalizer = TableNormalizer({query: "send email"})
@@ -281,7 +281,7 @@ async def test_query_is_unchanged_without_a_normalizer(
 async def test_failing_normalizer_leaves_the_query_unchanged(
     open_gateway: OpenGateway, catalog: Catalog, fault: BaseException
 ) -> None:
-    """The next search calls it again."""
+    """The next search calls the normalizer again."""
     normalizer = TableNormalizer({"Wetter": "weather"})
     normalizer.fail_with = fault
     gateway = open_gateway(
@@ -301,10 +301,10 @@ async def test_failing_normalizer_leaves_the_query_unchanged(
 
 @pytest.mark.requirement("edge:empty-query-browses")
 @pytest.mark.parametrize("query", [None, "", "  \n", "\u200b"])
-async def test_search_without_query_browses_by_name(
+async def test_search_without_query_lists_tools_by_name(
     gateway: Gateway, embedder: HashingEmbedder, query: str | None
 ) -> None:
-    """Browsing does not rank, embed or measure confidence."""
+    """It does not rank, embed or measure confidence."""
     await gateway.report()
     before = embedder.calls
 
@@ -315,10 +315,10 @@ async def test_search_without_query_browses_by_name(
     assert before == embedder.calls
 
 
-async def test_context_without_query_is_searched(
+async def test_search_uses_the_context_if_there_is_no_query(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Only a search without query and context browses."""
+    """A search browses only without query and context."""
     gateway = open_gateway(catalog)
 
     by_context = await gateway.search(context={"task": {"about": ["weather", "forecast"]}})
@@ -334,7 +334,7 @@ async def test_context_without_query_is_searched(
 async def test_search_of_an_empty_catalog_has_mode_empty(
     open_gateway: OpenGateway, embedder: HashingEmbedder, strategy: str, query: str | None
 ) -> None:
-    """The mode differs from a search without matches."""
+    """The mode distinguishes it from a search without matches."""
     gateway = open_gateway(strategy=strategy, embedder=embedder)
 
     result = await gateway.search(query)
@@ -353,7 +353,7 @@ async def test_search_without_matches_reports_no_match(
 
 
 async def test_gibberish_has_low_confidence(gateway: Gateway) -> None:
-    """Vectors always find something, so the model needs a warning."""
+    """Vectors always find a nearest tool, so the model needs a warning."""
     result = await gateway.search("zzzzqqqq xxvvkk")
     good = await gateway.search("tell the weather forecast of a city")
 
@@ -362,7 +362,7 @@ async def test_gibberish_has_low_confidence(gateway: Gateway) -> None:
     assert good.matches[0].confidence > 0.35 > result.matches[0].confidence
 
 
-async def test_ties_are_ordered_by_name(open_gateway: OpenGateway) -> None:
+async def test_matches_with_equal_scores_are_ordered_by_name(open_gateway: OpenGateway) -> None:
     tools = [tool(name, "Run it.") for name in ("job_c", "job_a", "job_b")]
 
     result = await open_gateway(tools).search("run it")

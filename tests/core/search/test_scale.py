@@ -1,4 +1,4 @@
-"""Rule 11: bounded work in a large catalog, counted instead of timed."""
+"""Rule 11: the work of a search is bounded in a large catalog. Work is counted instead of timed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def calls_of(gateway: Gateway) -> int:
 
 @pytest.mark.requirement("auto:rule-11")
 @pytest.mark.parametrize("query", QUERIES)
-async def test_search_over_three_thousand_tools_is_bounded_work(
+async def test_work_of_a_search_over_three_thousand_tools_is_bounded(
     big: Gateway, big_shelf: Shelf, query: str
 ) -> None:
     """Rule 11: at most one embedding request, no build, no listing, few graph nodes."""
@@ -51,7 +51,7 @@ async def test_search_over_three_thousand_tools_is_bounded_work(
 
 @pytest.mark.requirement("auto:rule-11")
 async def test_several_queries_need_one_embedding_request(big: Gateway) -> None:
-    """Rule 11."""
+    """Rule 11: the queries are embedded together."""
     await big.report()
     calls = calls_of(big)
 
@@ -77,10 +77,10 @@ async def test_visited_graph_nodes_do_not_grow_with_the_catalog(
 
 
 @pytest.mark.requirement("auto:rule-11")
-async def test_second_start_embeds_nothing(
+async def test_second_start_of_a_gateway_embeds_no_texts(
     open_gateway: OpenGateway, catalog_of: CatalogOf, tmp_path: Path
 ) -> None:
-    """Vectors are stored by model id and text."""
+    """Vectors are stored under the model id and the text."""
     texts = []
     for _ in range(2):
         store = SqliteVectorStore(tmp_path / "vectors.sqlite3")
@@ -99,7 +99,7 @@ async def test_second_start_embeds_nothing(
 async def test_adding_a_tool_embeds_only_its_two_texts(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """The servers are not listed again."""
+    """Servers are not listed again, either."""
     embedder = HashingEmbedder()
     shelf = Shelf(catalog_of(600))
     gateway = open_gateway(strategy="auto", embedder=embedder)
@@ -114,16 +114,16 @@ async def test_adding_a_tool_embeds_only_its_two_texts(
     gateway.add_tool(water_plants)
     report = await gateway.report()
 
-    assert (601 + 1, 2) == (report.entities, report.embedded_texts)  # plus the server
+    assert (601 + 1, 2) == (report.entities, report.embedded_texts)  # one more entity is the server
     assert before + 2 == embedder.texts
     assert 1 == shelf.listings
     assert "water_plants" == names(await gateway.search("water the plants"))[0]
 
 
-async def test_changed_description_embeds_two_texts(
+async def test_changed_description_of_a_tool_embeds_two_texts(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """The text of the tool and the text of its server. Other tools are not embedded again."""
+    """They are the text of the tool and the text of its server."""
     embedder = HashingEmbedder()
     shelf = Shelf(catalog)
     gateway = open_gateway(strategy="auto", embedder=embedder)
@@ -135,4 +135,4 @@ async def test_changed_description_embeds_two_texts(
 
     report = await gateway.refresh()
 
-    assert (12 + 1, 2) == (report.entities, report.embedded_texts)  # plus the server
+    assert (12 + 1, 2) == (report.entities, report.embedded_texts)  # one more entity is the server

@@ -1,4 +1,4 @@
-"""Rule 5 for services that hang: searches continue without them."""
+"""Rule 5 for model services that hang: searches continue without them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ QUERY = "send an e-mail"
 
 
 class GatedQueries(HashingEmbedder):
-    """An embedder that embeds documents, and queries once the gate opens."""
+    """An embedder that embeds documents at once, but queries only once the gate is open."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class GatedQueries(HashingEmbedder):
 
 
 class HangsOnFiles(HashingEmbedder, TableNormalizer):
-    """An embedder and normalizer that never answers texts about files."""
+    """An embedder and normalizer that never answers if the text is about files."""
 
     def __init__(self) -> None:
         HashingEmbedder.__init__(self)
@@ -61,7 +61,7 @@ class HangsOnFiles(HashingEmbedder, TableNormalizer):
 
 
 class GatedSource(ListSource):
-    """A source that is listed once the gate opens."""
+    """A source that returns its listing once the gate is open."""
 
     def __init__(self) -> None:
         super().__init__("late", [tool("water_plants", "Water the plants.")])
@@ -86,7 +86,7 @@ class SilentNormalizer(TableNormalizer):
 async def test_hanging_embedder_falls_back_to_the_graph(
     open_gateway: OpenGateway, catalog: Catalog, strategy: str
 ) -> None:
-    """The result is not cached, and later searches use vectors."""
+    """The result is not cached, and searches use vectors again after the embedder recovers."""
     embedder = GatedQueries()
     gateway = open_gateway(catalog, strategy=strategy, embedder=embedder, options=SHORT_TIMEOUT)
     await gateway.report()
@@ -109,7 +109,7 @@ async def test_hanging_embedder_falls_back_to_the_graph(
 async def test_hanging_normalizer_leaves_the_queries_unchanged(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Several queries share one timeout."""
+    """All queries of one search share one timeout."""
     gateway = open_gateway(catalog, normalizer=SilentNormalizer(), options=SHORT_TIMEOUT)
     queries = (QUERY, "read a file")
 
@@ -122,10 +122,12 @@ async def test_hanging_normalizer_leaves_the_queries_unchanged(
 
 
 @pytest.mark.requirement("auto:rule-5")
-async def test_hanging_query_does_not_affect_other_queries(
+async def test_query_whose_embedding_hangs_does_not_affect_other_queries(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Each query is rewritten and embedded separately. The graph ranks the hanging one."""
+    """Each query of a search is rewritten and embedded separately. The graph ranks the hanging
+    one.
+    """
     model, options = HangsOnFiles(), Options(search=SearchOptions(query_timeout_s=0.5))
     gateway = open_gateway(
         catalog, strategy="auto", embedder=model, normalizer=model, options=options
@@ -147,7 +149,9 @@ async def test_hanging_query_does_not_affect_other_queries(
 async def test_hanging_embedder_is_skipped_until_it_answers(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Searches do not wait for it, and say why. A background probe notices its return."""
+    """Searches do not wait for it, and a diagnostic says why. A background request notices its
+    return.
+    """
     embedder = GatedQueries()
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=SHORT_TIMEOUT)
     await gateway.report()
@@ -171,8 +175,10 @@ async def test_hanging_embedder_is_skipped_until_it_answers(
 
 
 @pytest.mark.requirement("auto:rule-5")
-async def test_hanging_normalizer_is_skipped(open_gateway: OpenGateway, catalog: Catalog) -> None:
-    """The query is unchanged, without a wait."""
+async def test_hanging_normalizer_is_skipped_by_later_searches(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """They use the original query and do not wait."""
     gateway = open_gateway(catalog, normalizer=SilentNormalizer(), options=SHORT_TIMEOUT)
     details = []
 
@@ -188,7 +194,7 @@ async def test_hanging_normalizer_is_skipped(open_gateway: OpenGateway, catalog:
     assert "the normalizer was skipped" in details[-1][1]
 
 
-async def test_next_steps_use_words_if_the_embedder_hangs(
+async def test_next_steps_use_words_of_the_task_if_the_embedder_hangs(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     gateway = open_gateway(catalog, strategy="auto", embedder=GatedQueries(), options=SHORT_TIMEOUT)
@@ -215,7 +221,7 @@ def read_mail() -> str:
 async def test_calls_and_lists_do_not_wait_for_vectors(
     open_gateway: OpenGateway, catalog: Catalog, strategy: str, first: First
 ) -> None:
-    """The catalog is new, or has a new tool, while a search waits for vectors."""
+    """A search waits for vectors meanwhile, because the catalog is new or has a new tool."""
     embedder = Gated()
     options = Options(search=SearchOptions(query_timeout_s=120, first_search=first))
     gateway = open_gateway(catalog, strategy=strategy, embedder=embedder, options=options)
@@ -242,7 +248,9 @@ async def test_calls_and_lists_do_not_wait_for_vectors(
 async def start_build(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> tuple[Gated, Gateway, asyncio.Future[IndexReport]]:
-    """Return a build that waits for its vectors, and a task that waits for the build."""
+    """Return the embedder that holds up a build, its gateway, and a task that waits for the
+    build.
+    """
     embedder = Gated()
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
     reporting = asyncio.ensure_future(gateway.report())
@@ -250,10 +258,10 @@ async def start_build(
     return embedder, gateway, reporting
 
 
-async def test_running_build_is_not_started_again(
+async def test_search_uses_a_build_whose_texts_are_still_being_embedded(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """The build is used while its texts are embedded. The vectors are added to it later."""
+    """It does not start another build. The vectors are added to this one later."""
     embedder, gateway, reporting = await start_build(open_gateway, catalog)
 
     await gateway.list_tools()
@@ -268,7 +276,9 @@ async def test_running_build_is_not_started_again(
 async def test_search_stops_waiting_for_vectors_that_do_not_arrive(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Words rank, with a diagnostic. The next search does not wait again, even after a new tool."""
+    """Words rank, with a diagnostic. The next search does not wait again, even after a tool was
+    added.
+    """
     embedder = Gated()
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=SHORT_TIMEOUT)
 
@@ -287,8 +297,10 @@ async def test_search_stops_waiting_for_vectors_that_do_not_arrive(
     assert ("read_mail", "index_building") == (names(result)[0], codes(result)[0])
 
 
-async def test_search_waits_for_a_slow_listing(open_gateway: OpenGateway, catalog: Catalog) -> None:
-    """Listings have their own timeouts, and vectors cannot exist before."""
+async def test_search_waits_for_a_slow_listing_of_a_source(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """A listing has its own timeout, and vectors cannot exist before it."""
     late = GatedSource()
     gateway = open_gateway(
         catalog, strategy="auto", embedder=HashingEmbedder(), options=SHORT_TIMEOUT
@@ -305,7 +317,7 @@ async def test_search_waits_for_a_slow_listing(open_gateway: OpenGateway, catalo
     assert names(await searching)
 
 
-async def test_closing_the_gateway_ends_a_waiting_build(
+async def test_closing_the_gateway_ends_a_build_that_waits(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     _, gateway, reporting = await start_build(open_gateway, catalog)
@@ -321,7 +333,7 @@ def _submit(work: Callable[[], Coroutine[None, None, QueryEmbeddings]]) -> Futur
 
 
 async def test_timeout_of_one_search_does_not_cancel_a_shared_embedding() -> None:
-    """Equal queries share one request, but each search has its own timeout."""
+    """Equal queries share one request to the embedder, but each search has its own timeout."""
     embedder, share = GatedQueries(), SingleFlight[QueryEmbeddings](_submit).run
     embed = QueryEmbedder(embedder=embedder, cache=_cache(), share=share, telemetry=Telemetry())
     waiting = asyncio.ensure_future(embed([QUERY], dimensions=None))
@@ -336,8 +348,8 @@ async def test_timeout_of_one_search_does_not_cancel_a_shared_embedding() -> Non
     assert (1, 1) == (embeddings.embedded, embedder.calls)
 
 
-async def test_shared_request_without_answer_ends() -> None:
-    """A request that never ends would block all later callers."""
+async def test_embedding_request_without_an_answer_ends_at_last() -> None:
+    """Equal queries share it, so it would block all later callers if it never ended."""
     embed = QueryEmbedder(
         embedder=GatedQueries(),
         cache=_cache(),
@@ -361,7 +373,7 @@ async def test_shared_request_without_answer_ends() -> None:
         await normalize(QUERY)
 
 
-async def test_cancelled_search_is_cancelled() -> None:
+async def test_cancelled_wait_with_a_timeout_raises_cancelled_error() -> None:
     gate = Gate()
     searching = asyncio.ensure_future(with_timeout(gate.wait(), 1000))
     await gate.reached.wait()

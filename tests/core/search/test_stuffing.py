@@ -1,4 +1,4 @@
-"""Tools stuffed with words do not rank first."""
+"""Tools whose descriptions are stuffed with words do not rank first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STUFFED = [tool(f"best_{number}", STUFFED_TEXT * 3) for number in range(20)]
 async def test_stuffed_tools_do_not_displace_honest_ones(
     open_gateway: OpenGateway, strategy: Strategy
 ) -> None:
-    """Each word of a long text has less weight, so recall@5 does not fall."""
+    """Each word counts less in a longer text, so recall@5 does not fall."""
     lists = list[list[list[str]]]()
     for stuffed in ([], STUFFED):
         gateway = open_gateway(strategy=strategy, embedder=HashingEmbedder())

@@ -1,4 +1,4 @@
-"""Rule 8: derived supplements and all proxies of `auto` come from the semantic window."""
+"""Rule 8: with `auto`, derived supplements and all proxies come from the window of the ranking."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOTES = ("get_note", "edit_note", "send_note", "sign_note", "void_note")
 
 @functools.cache
 def hub_of(size: int) -> tuple[Snapshot, HashingEmbedder]:
-    """Return a catalog whose best match is related to all other tools by a derived document."""
+    """Return a catalog in which a derived document relates the best match to all other tools."""
     embedder = HashingEmbedder()
     entities = [entity(definition) for definition in definitions(size)]
     hub = hub_document("approve_invoice", entities, declared=False)
@@ -35,13 +35,15 @@ def hub_of(size: int) -> tuple[Snapshot, HashingEmbedder]:
 
 
 def hub_document(title: str, entities: Sequence[Entity], *, declared: bool) -> Document:
-    """Return a document that relates the tool *title* to other tools."""
+    """Return a document that relates the tool named *title* to all other tools."""
     related = tuple(Link(target=entity.name) for entity in entities[:60])
     return Document(id="host:hub", title=title, related=related, declared=declared)
 
 
 def window_of(snapshot: Snapshot, embedder: HashingEmbedder, *, limit: int) -> set[str]:
-    """Return the window computed from its definition: a rank and a share of the best score."""
+    """Return the ids in the window, computed from its definition: a maximum rank and a minimum
+    score.
+    """
     assert snapshot.vectors is not None
     query = VectorQuery(texts=embedder.vectors([QUERY]), clauses=embedder.vectors([]))
     cosines = snapshot.vectors.similarities(query.texts, np.arange(len(snapshot.entities)))[0]
@@ -58,10 +60,13 @@ def supplement_ids(result: SearchResult) -> set[str]:
 @pytest.mark.requirement("auto:rule-8", "edge:outside-window-is-no-proxy")
 @pytest.mark.parametrize("size", [10, 30, 100, 3000])
 @pytest.mark.parametrize("limit", [1, 3, 5])
-def test_derived_supplements_are_inside_the_window_at_every_size(size: int, limit: int) -> None:
-    """Rule 8: the window is bounded by rank and score. In a small catalog the margin is smaller.
+def test_derived_supplements_are_inside_the_window_at_every_catalog_size(
+    size: int, limit: int
+) -> None:
+    """Rule 8: the window is bounded by rank and score. In a small catalog the score margin is
+    smaller.
 
-    The best match is related to all other tools.
+    The best match is related to all other tools, so the window is the only limit.
     """
     snapshot, embedder = hub_of(size)
     window = window_of(snapshot, embedder, limit=limit)
@@ -75,8 +80,8 @@ def test_derived_supplements_are_inside_the_window_at_every_size(size: int, limi
 
 @pytest.mark.requirement("auto:rule-8", "edge:outside-window-is-no-proxy")
 @pytest.mark.parametrize("size", [10, 100, 3000])
-def test_declared_supplements_fill_the_budget_inside_the_window_first(size: int) -> None:
-    """Only entities inside the window become proxies. Edges of equal weight prefer them."""
+def test_declared_supplements_inside_the_window_are_listed_first(size: int) -> None:
+    """Only these become proxies, so they come before edges of equal weight to tools outside."""
     snapshot, embedder = hub_of(size)
     window = window_of(snapshot, embedder, limit=1)
     best = run(auto(embedder), snapshot, QUERY, limit=1).matches[0].name
@@ -93,7 +98,7 @@ def test_declared_supplements_fill_the_budget_inside_the_window_first(size: int)
 
 
 @pytest.mark.parametrize("queries", [1, 2])
-def test_edges_are_followed_from_the_best_match_of_each_query(queries: int) -> None:
+def test_supplements_follow_edges_from_the_best_match_of_each_query(queries: int) -> None:
     """Edges of lower matches are seldom useful."""
     entities = [entity(tool(name)) for name in (*NOTES, "play_song", "book_room", "water_plant")]
     documents = [
@@ -119,8 +124,8 @@ def test_edges_are_followed_from_the_best_match_of_each_query(queries: int) -> N
 
 @pytest.mark.requirement("auto:rule-8")
 @pytest.mark.parametrize("size", [30, 100])
-def test_graph_adds_more_without_a_window(size: int) -> None:
-    """Rule 8: shows that the window is the limit."""
+def test_derived_supplements_are_more_if_the_window_is_the_whole_catalog(size: int) -> None:
+    """Rule 8: this shows that the window, and not the graph, limits the supplements."""
     snapshot, embedder = hub_of(size)
     free = auto(embedder, window_min=size, window_margin=0, max_related=60)
 
@@ -130,7 +135,7 @@ def test_graph_adds_more_without_a_window(size: int) -> None:
 
 
 @pytest.mark.requirement("auto:rule-8")
-def test_each_list_of_supplements_has_its_own_budget(catalog_of: CatalogOf) -> None:
+def test_each_list_of_supplements_has_its_own_maximum_length(catalog_of: CatalogOf) -> None:
     """Rule 8."""
     embedder = HashingEmbedder()
     snapshot = snapshot_of([entity(definition) for definition in catalog_of(300)], embedder)
@@ -146,10 +151,12 @@ def test_each_list_of_supplements_has_its_own_budget(catalog_of: CatalogOf) -> N
     eligible=st.lists(st.booleans(), min_size=60, max_size=60),
     limit=st.integers(1, 12),
 )
-def test_window_is_the_head_of_the_eligible_pool(
+def test_window_contains_only_the_best_eligible_candidates(
     cosines: list[float], eligible: list[bool], limit: int
 ) -> None:
-    """Rule 8: never larger than the pool, and always with the best match."""
+    """Rule 8: it is never larger than the list of candidates, and it always contains the best
+    match.
+    """
     matrix = unit_rows([[value, (1 - value * value) ** 0.5] for value in cosines])
     mask = np.asarray(eligible[: len(cosines)])
     options = SearchOptions(pool_min=20)
@@ -170,7 +177,7 @@ def test_window_is_the_head_of_the_eligible_pool(
     assert not pool or pool[0] in window
 
 
-def test_best_clause_adds_to_the_score_of_a_long_request() -> None:
+def test_score_for_a_long_request_includes_its_best_clause() -> None:
     matrix = unit_rows([[1, 1], [0, 1]])
 
     nearest = VectorIndex.of(matrix).search(
@@ -184,8 +191,10 @@ def test_best_clause_adds_to_the_score_of_a_long_request() -> None:
 
 
 @pytest.mark.parametrize("size", [12, 112, 1000])
-def test_declared_supplements_come_from_anywhere_without_vectors(size: int) -> None:
-    """Words do not show how near a tool without them is. Derived supplements stay bounded."""
+def test_declared_supplements_come_from_outside_the_window_without_vectors(size: int) -> None:
+    """A rank by words does not show how near a tool without them is. Derived supplements stay
+    inside.
+    """
     names = ("list_invoices", "settle_bill", "send_email")
     entities = [entity(tool(name)) for name in names]
     entities += [entity(tool(f"rotate_{spot}_matrix")) for spot in range(size - len(names))]
@@ -206,7 +215,7 @@ def test_declared_supplements_come_from_anywhere_without_vectors(size: int) -> N
 
 
 def test_declared_supplements_are_listed_before_derived_ones() -> None:
-    """The derived ones have a higher weight and would fill the list."""
+    """The derived ones have a higher weight here, and would fill the list."""
     entities = [entity(tool(name)) for name in ("search_note", *NOTES)]
     weak = tuple(
         Edge(subject="search_note", predicate=predicate, object=target, weight=0.1)

@@ -1,4 +1,4 @@
-"""A search does each piece of work once. Counted, not timed."""
+"""A search does each piece of work once. The work is counted, not timed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORDS = ("invoice", "payment", "ticket", "flight", "album", "lesson")
 
 
 def entities(count: int) -> list[Entity]:
-    """Return tools whose descriptions share only the words of one sentence."""
+    """Return *count* tools whose descriptions have only the words of one sentence in common."""
     return [
         Entity(
             id=f"s{number}/do{number}",
@@ -33,8 +33,8 @@ def entities(count: int) -> list[Entity]:
     ]
 
 
-def test_search_repeats_only_diagnostics_of_repeated_codes() -> None:
-    """A large catalog may have one diagnostic for nearly every tool."""
+def test_search_repeats_build_diagnostics_only_of_certain_codes() -> None:
+    """A large catalog may have a diagnostic of another code for nearly every tool."""
     incomplete = Diagnostic(stage="embed", code="vectors_incomplete")
     qualified = [Diagnostic(stage="catalog", code="name_qualified")] * 1000
 
@@ -43,8 +43,8 @@ def test_search_repeats_only_diagnostics_of_repeated_codes() -> None:
     assert (1001, (incomplete,)) == (len(snapshot.diagnostics), snapshot.recurring_diagnostics)
 
 
-def test_search_repeats_few_diagnostics_of_a_harmless_code() -> None:
-    """A failing store is reported once, although each server reports it."""
+def test_search_repeats_only_a_few_diagnostics_of_a_harmless_code() -> None:
+    """Equal diagnostics, such as a failing store that each server reports, are repeated once."""
     down = Diagnostic(stage="store", code="catalog_unavailable", detail="disk is full")
     bad = [
         Diagnostic(stage="graph", code="graph_document_invalid", detail=str(number))
@@ -56,7 +56,7 @@ def test_search_repeats_few_diagnostics_of_a_harmless_code() -> None:
     assert (down, *bad[:5]) == snapshot.recurring_diagnostics
 
 
-def test_equal_filters_share_a_read_only_mask() -> None:
+def test_equal_filters_return_the_same_read_only_mask() -> None:
     eligibility = eligibility_of(entities(4))
 
     mask = eligibility.mask(Filters())
@@ -66,7 +66,7 @@ def test_equal_filters_share_a_read_only_mask() -> None:
 
 
 def test_number_of_cached_masks_is_bounded() -> None:
-    """Scopes differ from caller to caller."""
+    """Filters contain the scopes of callers, so there may be very many."""
     eligibility = eligibility_of(entities(2))
     for number in range(200):
         eligibility.mask(Filters(scopes=frozenset({str(number)})))
@@ -75,7 +75,7 @@ def test_number_of_cached_masks_is_bounded() -> None:
 
 
 class CountedRows(VectorIndex):
-    """Vectors that count the rows scored outside the search for nearest rows."""
+    """Vectors that count the rows scored outside of `search`."""
 
     rows_scored = 0
 
@@ -84,7 +84,7 @@ class CountedRows(VectorIndex):
         return super().similarities(vectors, positions)
 
 
-async def test_next_steps_score_a_bounded_number_of_rows() -> None:
+async def test_next_steps_score_a_bounded_number_of_vectors() -> None:
     counts = []
     for size in (1200, 3600):
         embedder = HashingEmbedder()

@@ -20,7 +20,7 @@ from tests.fakes import Shelf
 
 @dataclass(frozen=True, slots=True)
 class LiveServer:
-    """A listening server."""
+    """A running MCP server."""
 
     shelf: Shelf
     port: int
@@ -50,14 +50,14 @@ class GuardedServer:
     url: str
 
     async def agree(self, address: str) -> None:
-        """Follow the redirects from *address* like a person's browser."""
+        """Sign in at the URL *address*: follow its redirects like a person's browser."""
         self.authority.address = parse_qs(urlsplit(address).query)["redirect_uri"][0]
         await asyncio.to_thread(visit, address)
 
 
 @asynccontextmanager
 async def guarded_server(bridge: Bridge, folder: Path) -> AsyncIterator[GuardedServer]:
-    """Serve tools that require a token of an authorization server."""
+    """Serve tools, within the block, to requests with a token of an authorization server."""
     authority = Authority()
     async with (
         placed(bridge, authority.app) as giver,
@@ -67,7 +67,9 @@ async def guarded_server(bridge: Bridge, folder: Path) -> AsyncIterator[GuardedS
 
 
 def patient(folder: Path, **upstream: object) -> Options:
-    """Return options for servers on a slow machine, tried once at a time."""
+    """Return options with long time limits, for a slow machine, and one attempt at a time per
+    server.
+    """
     more = {"connect_attempts": 1, "connect_timeout_s": PATIENCE_S, "first_listing_s": PATIENCE_S}
     options = UpstreamOptions(**{**more, **upstream})  # type: ignore[arg-type]  # passed on
     return Options(upstream=options, catalog_store_path=folder / "catalog.sqlite3")

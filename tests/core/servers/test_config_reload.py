@@ -26,7 +26,7 @@ URL = {"url": "http://127.0.0.1:9/mcp"}
 
 
 class Desk:
-    """A gateway with a configuration file that can be rewritten."""
+    """A gateway with a configuration file that a test can rewrite."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -57,6 +57,7 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
+    """Yield a gateway with a configuration file."""
     desk = Desk(tmp_path)
     yield desk
     for gateway in desk.made:
@@ -72,7 +73,9 @@ def changed_servers(reloaded: Reloaded) -> list[tuple[str, ...]]:
 
 
 async def test_reload_restarts_only_changed_servers(desk: Desk) -> None:
-    """One server stays, one has another environment, one is removed, one is added."""
+    """The file is changed so that one server stays, one has another environment, one is removed,
+    and one is added.
+    """
     desk.write({name: desk.entry(name) for name in ("stays", "turns", "goes")})
     gateway = desk.gateway()
     before = await ids(gateway)
@@ -93,7 +96,7 @@ async def test_reload_restarts_only_changed_servers(desk: Desk) -> None:
         await gateway.invoke("goes/good", {})
 
 
-async def test_reload_of_transforms_and_aliases_keeps_sessions(desk: Desk) -> None:
+async def test_reload_after_changed_transforms_and_aliases_keeps_sessions(desk: Desk) -> None:
     desk.write({"srv": desk.entry("srv")})
     gateway = desk.gateway()
     await ids(gateway)
@@ -128,7 +131,7 @@ async def test_reload_of_transforms_and_aliases_keeps_sessions(desk: Desk) -> No
 async def test_reload_of_a_broken_file_changes_nothing(
     desk: Desk, text: str | None, named: str
 ) -> None:
-    """The error names the position and the remedy. A later valid file is applied."""
+    """The error names the position in the file and the remedy. A later valid file is applied."""
     desk.write({"srv": desk.entry("srv")})
     gateway = desk.gateway()
     await ids(gateway)
@@ -147,9 +150,7 @@ async def test_reload_of_a_broken_file_changes_nothing(
 
 
 async def test_reload_with_an_invalid_entry_keeps_its_server(desk: Desk) -> None:
-    """A person may be editing the file. A new server with an invalid entry is missing, as at a
-    start.
-    """
+    """A person may still be editing the file. A new server with an invalid entry is not added."""
     desk.write({"srv": desk.entry("srv")})
     gateway = desk.gateway()
     await ids(gateway)
@@ -191,9 +192,11 @@ async def test_changed_command_line_needs_approval_under_the_block_policy(
     assert () == (await gateway.report()).diagnostics
 
 
-async def test_changed_variable_needs_approval(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A variable may contain code. A reference in the file may resolve to another value at any
-    time.
+async def test_changed_environment_variable_of_a_server_needs_approval(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An environment variable may contain code, and a reference in the file may resolve to another
+    value at any time.
     """
     monkeypatch.setenv("GATEWAY_TEST_KEY", "one")
     env = {"PYTHONPATH": str(desk.folder), "KEY": "${GATEWAY_TEST_KEY}"}
@@ -215,8 +218,8 @@ async def test_changed_variable_needs_approval(desk: Desk, monkeypatch: pytest.M
     assert b"elsewhere" not in desk.store.read_bytes()
 
 
-async def test_reload_applies_trust_with_a_new_session(desk: Desk) -> None:
-    """A session of an untrusted server must not be used for a trusted one."""
+async def test_reload_starts_a_new_session_if_trust_in_a_server_changes(desk: Desk) -> None:
+    """A session that began while the server was not trusted must not be used after it is."""
     desk.write({"srv": desk.entry("srv")})
     gateway = desk.gateway()
     (before,) = await gateway.list_tools()
@@ -231,7 +234,9 @@ async def test_reload_applies_trust_with_a_new_session(desk: Desk) -> None:
 
 
 async def test_reload_with_a_taken_name_changes_nothing(desk: Desk) -> None:
-    """The name is taken by code or by another file. Each file counts once."""
+    """The name is taken by a server from code, or from another file. The same file cannot be added
+    twice.
+    """
     desk.write({"srv": desk.entry("srv")})
     gateway = desk.gateway()
     gateway.add_source(ListSource("mine", [tool("a")]))
@@ -255,7 +260,7 @@ async def test_reload_with_a_taken_name_changes_nothing(desk: Desk) -> None:
 
 
 async def test_reload_restores_servers_removed_by_code(desk: Desk) -> None:
-    """The file decides about its own servers; servers without a file stay."""
+    """The file determines its own servers; servers without a file stay as they are."""
     desk.write({"srv": desk.entry("srv")})
     gateway = desk.gateway()
     gateway.add_config(parse_manifest({"mcpServers": {"loose": desk.entry("loose")}}))

@@ -35,7 +35,9 @@ STEPS = Document(
 
 
 async def test_excluded_servers_are_retried_periodically(bridge: Bridge, tmp_path: Path) -> None:
-    """Otherwise they would stay excluded, because nobody calls tools that searches exclude."""
+    """Otherwise they would stay excluded, because nobody calls the tools of servers that searches
+    exclude.
+    """
     room, options = Room(bridge, tmp_path), Options(upstream=UpstreamOptions(retry_after_s=RETRY_S))
     servers = ServerPool(
         Registry(),
@@ -72,14 +74,16 @@ async def test_excluded_servers_are_retried_periodically(bridge: Bridge, tmp_pat
 
 @pytest.fixture
 def bridge() -> Iterator[Bridge]:
-    """Return the event loop of servers outside the gateway."""
+    """Return a bridge whose event loop runs the servers of a test, outside the gateway."""
     upstream_bridge = Bridge("upstream")
     yield upstream_bridge
     upstream_bridge.close()
 
 
 def slow_machine_options(clock: ManualClock, folder: Path) -> dict[str, object]:
-    """Return options for servers on a slow machine, tried once at a time."""
+    """Return options with long time limits, for a slow machine, and one attempt at a time per
+    server.
+    """
     upstream = UpstreamOptions(
         connect_attempts=1, connect_timeout_s=PATIENCE_S, first_listing_s=PATIENCE_S
     )
@@ -92,7 +96,7 @@ async def find_names(gateway: Gateway, filters: Filters | None = None) -> set[st
 
 
 def stale_servers(result: SearchResult) -> list[str]:
-    """Return the servers that the result reports as stale."""
+    """Return the names of the servers that *result* reports as stale."""
     notes = (note for note in result.diagnostics if note.code == "source_stale")
     return [note.detail.split()[0] for note in notes]
 
@@ -100,10 +104,9 @@ def stale_servers(result: SearchResult) -> list[str]:
 async def test_dead_server_is_excluded_until_it_recovers(
     open_gateway: OpenGateway, bridge: Bridge, tmp_path: Path
 ) -> None:
-    """No index build is needed, and the result is never from the cache. Its virtual tools follow
-    it.
-
-    Searches without ``healthy_only`` find its tools with a diagnostic.
+    """No index build is needed, and the result is never from the cache. Virtual tools of the server
+    are excluded and found with it. Searches without ``healthy_only`` find its tools, with a
+    diagnostic.
     """
     clock, tools = ManualClock(), [tool("say_nothing", "Say it never.")]
     gateway = open_gateway(tools, graph=[STEPS], **slow_machine_options(clock, tmp_path))
@@ -141,7 +144,9 @@ async def test_dead_server_is_excluded_until_it_recovers(
     assert builds == same
 
 
-async def test_source_without_a_session_counts_as_healthy(open_gateway: OpenGateway) -> None:
+async def test_source_of_the_host_without_a_session_counts_as_healthy(
+    open_gateway: OpenGateway,
+) -> None:
     gateway = open_gateway()
     gateway.add_source(ListSource("plain", [tool("echo", "Say it again.")]))
 

@@ -1,4 +1,4 @@
-"""Sweeps of the catalog store, started by searches."""
+"""Sweeps of the catalog store, which delete unused listings, started by searches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MONTH_S = 31 * 24 * 3600.0
 
 
 class SweptCatalog(SqlCatalog):
-    """A store that reports its sweeps."""
+    """A store that counts its sweeps."""
 
     def __init__(self, folder: Path, *, wall: ManualClock, fault: Exception | None = None) -> None:
         super().__init__(SqliteDatabase(folder / "catalog.sqlite3", CATALOG), wall=wall)
@@ -29,7 +29,7 @@ class SweptCatalog(SqlCatalog):
         self.fault = fault
 
     def sweep(self) -> None:
-        """Sweep, or raise."""
+        """Sweep, or raise the error of the test."""
         super().sweep()
         self.sweeps += 1
         self.done.set()
@@ -51,10 +51,12 @@ def gateway_with_records(
     return open_gateway(store=store, vector_store=None, clock=clock)
 
 
-async def test_search_starts_a_sweep_every_five_minutes(
+async def test_search_starts_a_sweep_of_the_store_every_five_minutes(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """No sweep starts in between, and the search does not wait for it."""
+    """A search within five minutes of the last sweep starts none. A search does not wait for a
+    sweep.
+    """
     clock, wall = ManualClock(), ManualClock()
     records = SweptCatalog(tmp_path, wall=wall)
     gateway = gateway_with_records(open_gateway, records, clock)
@@ -71,10 +73,10 @@ async def test_search_starts_a_sweep_every_five_minutes(
 
 
 @pytest.mark.parametrize("fault", [None, StoreError("the disk is full"), StopIteration()], ids=repr)
-async def test_failing_sweep_does_not_affect_searches(
+async def test_failing_sweep_of_the_store_does_not_affect_searches(
     open_gateway: OpenGateway, fault: Exception | None, tmp_path: Path
 ) -> None:
-    """The sweep is tried again after the usual interval."""
+    """After the usual interval, another search starts the next sweep."""
     clock = ManualClock()
     records = SweptCatalog(tmp_path, wall=ManualClock(), fault=fault)
     gateway = gateway_with_records(open_gateway, records, clock)

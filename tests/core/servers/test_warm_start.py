@@ -1,4 +1,4 @@
-"""Warm starts: which child processes start, and which tools are found without them."""
+"""Warm starts: gateways that use stored listings, so that servers are started only for calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.fakes import until as eventually
 
 
 class Desk:
-    """Gateways with one scriptable server and one catalog store."""
+    """Gateways that share one scriptable server and one catalog store."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -48,6 +48,7 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
+    """Yield gateways with one scriptable server and one catalog store."""
     desk = Desk(tmp_path)
     yield desk
     for gateway in desk.made:
@@ -58,8 +59,10 @@ async def find_names(gateway: Gateway) -> list[str]:
     return [match.id for match in (await gateway.search("good works")).matches]
 
 
-async def test_warm_start_answers_searches_without_processes(desk: Desk) -> None:
-    """Otherwise a start with forty servers would be slow."""
+async def test_searches_after_a_warm_start_start_no_server_processes(desk: Desk) -> None:
+    """Otherwise a start with forty servers would be slow, because each server is a child
+    process.
+    """
     first = desk.gateway()
     cold = await find_names(first)
     await first.aclose()
@@ -74,7 +77,9 @@ async def test_warm_start_answers_searches_without_processes(desk: Desk) -> None
 
 
 async def test_stored_listing_uses_current_search_texts(desk: Desk) -> None:
-    """Search texts need no new listing; they are neither pinned nor scanned."""
+    """A changed search text of the host needs no new listing, because it is neither pinned nor
+    scanned.
+    """
     first = desk.gateway()
     await find_names(first)
     await first.aclose()
@@ -93,7 +98,9 @@ async def test_stored_listing_uses_current_search_texts(desk: Desk) -> None:
 
 
 async def test_second_start_loads_the_index_of_the_first(desk: Desk) -> None:
-    """The first start built it from a fresh listing, the second one did not read the tools."""
+    """The first start built the index from a fresh listing. The second start does not even read the
+    tools.
+    """
     first = desk.gateway()
     await find_names(first)
     await first.aclose()
@@ -104,7 +111,7 @@ async def test_second_start_loads_the_index_of_the_first(desk: Desk) -> None:
 
 
 async def test_idle_server_stays_searchable_and_restarts_for_a_call(desk: Desk) -> None:
-    """Its session ended after use, but its tools stay listed."""
+    """The server's session ended after use, but its tools stay listed."""
     gateway = desk.gateway(lifecycle="ephemeral")
     await find_names(gateway)
     await until(lambda: not lives(desk.children[0]))
@@ -115,8 +122,8 @@ async def test_idle_server_stays_searchable_and_restarts_for_a_call(desk: Desk) 
 
 
 async def test_searches_answer_while_a_server_is_killed_repeatedly(desk: Desk) -> None:
-    """Thirty times. Each call after a kill starts a new child process, and none is left at the
-    end.
+    """The server is killed thirty times. Each call after a kill starts a new child process, and
+    none is left at the end.
     """
     gateway = desk.gateway()
     await find_names(gateway)
@@ -148,7 +155,7 @@ async def test_list_change_notification_updates_the_catalog(desk: Desk) -> None:
 
 
 async def test_stored_listings_are_used_when_servers_must_not_start(desk: Desk) -> None:
-    """Listings of any age are used. A server that was never listed has no tools."""
+    """The age of a listing does not matter. A server that was never listed has no tools."""
     unlisted = await desk.gateway(stored_only=True, listing_ttl_s=0, max_stale_s=0).report()
     assert [] == lines(desk.record)
     await find_names(desk.gateway())

@@ -31,7 +31,7 @@ OPTIONS = UpstreamOptions(listing_ttl_s=100, retry_after_s=10)
 
 
 class LiveSource(ListSource):
-    """A source whose listing waits for an event, and which records restored listings."""
+    """A source whose listing waits for an event. It records the listings that a store gave it."""
 
     healthy = True
     watched = ""
@@ -99,7 +99,7 @@ class Room:
 
 
 class Shop(ListSource):
-    """A source with tools, resources and prompts. Answers contain the request."""
+    """A source with tools, resources and prompts. Each answer repeats the request."""
 
     def __init__(self, server: str, *others: ToolDefinition) -> None:
         super().__init__(server, [tool("x"), tool(f"of_{server}"), *others])

@@ -52,7 +52,7 @@ def room(tmp_path: Path) -> Iterator[Room]:
 
 
 async def test_stored_listing_is_used_at_the_next_start(room: Room) -> None:
-    """The server is not listed. The source gets the stored listing for its repeatable tools."""
+    """The server is not asked. The stored listing shows which tools may be called twice."""
     await room.source(LiveSource(tool("a"))).list_tools()
     live = LiveSource(tool("b"))
 
@@ -98,7 +98,7 @@ async def _nothing() -> None:
 
 
 async def test_reported_change_causes_a_new_listing(room: Room) -> None:
-    """A change reported during a listing causes one more listing."""
+    """If another change is reported during this listing, the server is listed once more."""
     live = LiveSource(tool("a"))
     source = room.source(live)
     source.invalidate()
@@ -133,10 +133,10 @@ async def test_change_reported_at_every_listing_causes_two_listings(room: Room) 
     assert (["a"], 3, False) == (names(listing), live.listings, live.reached.is_set())
 
 
-async def test_constant_changes_cause_a_limited_number_of_listings(room: Room) -> None:
+async def test_constantly_reported_changes_cause_a_limited_number_of_listings(room: Room) -> None:
     """Each different listing causes an index build.
 
-    The limit is five renewals, each of which lists once more after a change meanwhile.
+    Five renewals are allowed. Each of them may list twice, because of a change during the listing.
     """
     live = LiveSource(tool("a"))
     source = room.source(live)
@@ -193,7 +193,7 @@ async def test_slow_first_listing_times_out_and_arrives_later(room: Room) -> Non
 
 
 async def test_expired_listing_is_read_again_by_the_next_caller(room: Room) -> None:
-    """A failure keeps the old listing with a diagnostic. The next expiry tries again."""
+    """If reading fails, the expired listing stays in use with a diagnostic."""
     live = LiveSource(tool("a"))
     source = room.source(live)
     await source.list_tools()
@@ -217,7 +217,7 @@ async def test_expired_listing_is_read_again_by_the_next_caller(room: Room) -> N
 async def test_expired_stored_listing_is_used_only_if_a_new_listing_fails(
     room: Room, fault: Exception | None, expected: tuple[list[str], list[str]], passed_s: float
 ) -> None:
-    """A timestamp in the future also counts as expired."""
+    """A stored listing with a timestamp in the future also counts as expired."""
     room.options = replace(OPTIONS, max_stale_s=50)
     await room.source(LiveSource(tool("a"))).list_tools()
     room.wall = ManualClock(room.wall() + passed_s)
@@ -271,8 +271,7 @@ def registry_of(room: Room, **tools: ToolDefinition) -> Registry:
     return registry
 
 
-async def test_stored_state_of_all_servers_is_read_in_one_query(room: Room) -> None:
-    """The query includes listings and approvals."""
+async def test_listings_and_approvals_of_all_servers_are_read_in_one_query(room: Room) -> None:
     await list_sources(
         registry_of(room, one=tool("a"), two=tool("b"), six=tool("c")).all(),
         {},
@@ -290,8 +289,8 @@ async def test_stored_state_of_all_servers_is_read_in_one_query(room: Room) -> N
     assert 1 == store.reads
 
 
-async def test_preloaded_state_is_used_for_one_comparison(room: Room) -> None:
-    """An approval after the preload therefore counts at the next comparison."""
+async def test_preloaded_approvals_are_used_for_one_comparison_only(room: Room) -> None:
+    """The next comparison therefore includes an approval that was given after the preload."""
     await room.source(LiveSource(tool("a"))).list_tools()
     changed = room.source(LiveSource(tool("a", "Now with more.")))
     changed.expire()
@@ -316,7 +315,7 @@ async def test_failed_preload_is_reported_by_each_server(room: Room) -> None:
 
 
 class StoreWithoutApprovals(SqlCatalog):
-    """A store that has listings, but fails to read approvals while its disk is full."""
+    """A store that can read listings but fails to compare approvals while `full` is true."""
 
     full = True
 
@@ -326,7 +325,7 @@ class StoreWithoutApprovals(SqlCatalog):
         return super().record_seen(owner, digests)
 
 
-async def test_broken_store_keeps_listings_in_memory_with_a_diagnostic(room: Room) -> None:
+async def test_listing_stays_in_memory_with_a_diagnostic_if_the_store_fails(room: Room) -> None:
     room.store = BrokenStore()
     source = room.source(LiveSource(tool("a")))
 
@@ -340,7 +339,7 @@ async def test_broken_store_keeps_listings_in_memory_with_a_diagnostic(room: Roo
 async def test_failed_comparison_with_approvals_leaves_a_diagnostic(
     room: Room, policy: Policy, left: list[str]
 ) -> None:
-    """The tools are usable, except under the policy ``block``."""
+    """The tools stay usable, except under the policy ``block``."""
     await room.source(LiveSource(tool("a"))).list_tools()
     room.options = replace(OPTIONS, on_change=policy)
     room.store = StoreWithoutApprovals.in_files(room.path, wall=room.wall)
@@ -357,7 +356,9 @@ async def test_failed_comparison_with_approvals_leaves_a_diagnostic(
     assert "'srv' could not be compared with its approval: full" == note.detail
 
 
-async def test_command_line_is_compared_after_the_store_recovers(room: Room) -> None:
+async def test_command_line_is_compared_with_its_approval_after_the_store_recovers(
+    room: Room,
+) -> None:
     room.options = replace(OPTIONS, on_change="block")
     await room.source(LiveSource(tool("a")), launch="old").list_tools()
     room.store = store = StoreWithoutApprovals.in_files(room.path, wall=room.wall)
@@ -373,8 +374,8 @@ async def test_command_line_is_compared_after_the_store_recovers(room: Room) -> 
         await other.list_tools()
 
 
-async def test_blocked_tools_are_listed_again_soon_after_a_failed_comparison(room: Room) -> None:
-    """The retry does not wait for the end of the listing's lifetime."""
+async def test_tools_blocked_by_a_store_failure_are_listed_again_soon(room: Room) -> None:
+    """The source does not wait until the lifetime of the listing ends."""
     room.options = replace(OPTIONS, on_change="block")
     room.store = store = StoreWithoutApprovals.in_files(room.path, wall=room.wall)
     source = room.source(LiveSource(tool("a")))
@@ -404,10 +405,12 @@ def zeroed(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [junk, cut, emptied, zeroed, Path.unlink])
-async def test_damaged_store_approves_no_changes(
+async def test_changes_stay_unapproved_if_the_store_is_damaged(
     room: Room, damage: Callable[[Path], object]
 ) -> None:
-    """Approvals have a second file. A diagnostic reports the loss of the first one."""
+    """A second file also contains the approvals. A diagnostic reports the loss of the first
+    file.
+    """
     room.options = replace(OPTIONS, on_change="block")
     await room.source(LiveSource(tool("a"), tool("b")), launch="old").list_tools()
     room.store.close()
@@ -450,7 +453,7 @@ async def test_failed_migration_of_an_old_store_is_reported(room: Room) -> None:
     assert "could not be compared with its approval: catalog store" in note.detail
 
 
-async def test_calls_and_close_are_passed_to_the_source(room: Room) -> None:
+async def test_cached_source_passes_calls_and_close_to_its_live_source(room: Room) -> None:
     live = LiveSource(tool("a"))
     source = room.source(live)
     answer = await source.call("a", {}, tool_id="srv/a")
@@ -505,7 +508,7 @@ NOTES = resource("file:///notes.txt")
 async def test_changed_prompt_or_resource_is_not_read_until_it_is_approved(
     room: Room, method: str, params: JsonObject
 ) -> None:
-    """URIs made from a changed template are blocked too, except listed ones."""
+    """A URI made from a changed template is also refused, unless it is listed itself."""
     room.options = replace(OPTIONS, on_change="block")
     live = LiveSource(PROMPT, FILES, NOTES)
     await room.source(live).list_tools()
@@ -569,7 +572,7 @@ async def test_changed_instructions_need_approval(room: Room, policy: Policy, le
 
 @pytest.mark.parametrize("policy", ["warn", "block"])
 async def test_changed_command_line_is_reported_before_it_runs(room: Room, policy: Policy) -> None:
-    """An approval is needed because access to the file would otherwise allow any command."""
+    """Without approvals, anyone who can write the configuration file could run any command."""
     room.options = replace(OPTIONS, on_change=policy)
     await room.source(LiveSource(tool("a")), launch="old").list_tools()
     live = LiveSource(tool("a"))

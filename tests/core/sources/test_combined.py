@@ -18,7 +18,7 @@ def two_sources() -> tuple[ListSource, ListSource]:
     return ListSource("a", [tool("x"), tool("y")]), ListSource("b", [tool("x"), tool("z")])
 
 
-def test_combination_with_an_untrusted_source_is_untrusted() -> None:
+def test_combined_source_is_untrusted_if_one_source_is_untrusted() -> None:
     trusted, other = ListSource("a", trusted=True), ListSource("b")
 
     assert [True, False] == [
@@ -28,7 +28,7 @@ def test_combination_with_an_untrusted_source_is_untrusted() -> None:
 
 
 @pytest.mark.parametrize("turn", [1, -1])
-async def test_shared_name_is_qualified_in_both_sources(turn: int) -> None:
+async def test_name_of_two_sources_is_qualified_in_both(turn: int) -> None:
     """The order of the sources has no effect."""
     first, second = two_sources()[::turn]
     combined = CombinedSource("c", [first, second])
@@ -39,7 +39,7 @@ async def test_shared_name_is_qualified_in_both_sources(turn: int) -> None:
     assert {"a_x": "called x", "y": "called y", "b_x": "called x", "z": "called z"} == answers
 
 
-async def test_qualified_name_that_is_taken_leaves_a_diagnostic() -> None:
+async def test_tool_whose_qualified_name_is_taken_is_left_out_with_a_diagnostic() -> None:
     first, second = two_sources()
     second.tools.append(tool("a_x"))
     listing = await CombinedSource("c", [first, second]).list_tools()
@@ -67,7 +67,9 @@ async def test_failed_source_of_a_combination_keeps_its_last_tools() -> None:
         await combined.list_tools()
 
 
-async def test_failed_part_is_listed_again_by_the_gateway(open_gateway: OpenGateway) -> None:
+async def test_gateway_lists_a_failed_part_of_a_combined_source_again(
+    open_gateway: OpenGateway,
+) -> None:
     clock = [0.0]
     first, second = two_sources()
     second.fail_with = UpstreamError("b", "is down")
@@ -85,7 +87,7 @@ async def test_failed_part_is_listed_again_by_the_gateway(open_gateway: OpenGate
 
 
 @pytest.mark.parametrize("sources", [[], [ListSource("a"), ListSource("a")]])
-def test_combination_requires_sources_of_different_names(sources: list[ListSource]) -> None:
+def test_combined_source_requires_sources_with_different_names(sources: list[ListSource]) -> None:
     with pytest.raises(ConfigError, match="with different names"):
         CombinedSource("c", sources)
 
@@ -98,8 +100,8 @@ def combined_shops() -> CombinedSource:
     return CombinedSource("c", [first, second, ListSource("d", [tool("z")])])
 
 
-async def test_resources_and_prompts_get_unique_names() -> None:
-    """A qualified URI is still a URI. Digests and suspicions stay with their definition."""
+async def test_resources_and_prompts_of_combined_sources_get_unique_names() -> None:
+    """A qualified URI is a valid URI. Digests and suspicions stay with their definition."""
     listing = await combined_shops().list_tools()
 
     assert [
@@ -123,15 +125,17 @@ async def test_resources_and_prompts_get_unique_names() -> None:
         ("b+http://x/y", "b", "http://x/y"),
     ],
 )
-async def test_resource_is_read_from_its_source(uri: str, of: str, own: str) -> None:
-    """The answer contains the URI of the request. Web addresses stay unchanged."""
+async def test_resource_of_a_combined_source_is_read_from_its_owner(
+    uri: str, of: str, own: str
+) -> None:
+    """The answer contains the requested URI. Web addresses stay unchanged."""
     read = await combined_shops().ask("resources/read", {"uri": uri})
 
     assert (of, own) == (read["of"], read["uri"])
     assert [{"uri": uri}, {"uri": "http://web"}, "odd"] == read["contents"]
 
 
-async def test_prompts_completions_and_links_use_names_of_the_combination() -> None:
+async def test_prompts_completions_and_links_use_the_names_of_the_combined_source() -> None:
     combined = combined_shops()
     got = await combined.ask("prompts/get", {"name": "b_x"})
     ref = {"ref": {"type": "ref/resource", "uri": "a+db://{id}"}}
@@ -155,12 +159,14 @@ async def test_prompts_completions_and_links_use_names_of_the_combination() -> N
         ({"uri": "d+file:///a"}, "server 'd' has no resources"),
     ],
 )
-async def test_unknown_or_ambiguous_item_is_refused(params: JsonObject, message: str) -> None:
+async def test_request_for_an_unknown_or_ambiguous_item_is_refused(
+    params: JsonObject, message: str
+) -> None:
     with pytest.raises(InvalidRequestError, match=message):
         await combined_shops().ask("resources/read", params)
 
 
-async def test_resource_is_watched_on_its_source() -> None:
+async def test_resource_of_a_combined_source_is_watched_on_its_owner() -> None:
     shop = Shop("a", resource("file:///a"))
     combined = CombinedSource("c", [shop, ListSource("d", [tool("z")])])
     await combined.watch("file:///a", SILENT)

@@ -59,7 +59,7 @@ def google(city: str, days: int = 3) -> str:
     return city * days
 
 
-def test_definition_has_the_texts_of_the_docstring(source: FunctionSource) -> None:
+def test_definition_of_a_function_has_the_texts_of_its_docstring(source: FunctionSource) -> None:
     definition = source.add(google)
 
     assert "Tell the weather.\n\nFor any city." == definition.description
@@ -74,7 +74,7 @@ def test_definition_has_the_texts_of_the_docstring(source: FunctionSource) -> No
     } == definition.input_schema
 
 
-def test_schemas_have_no_titles_of_pydantic(source: FunctionSource) -> None:
+def test_schemas_of_functions_omit_the_titles_that_pydantic_adds(source: FunctionSource) -> None:
     """Titles that repeat the name would cost tokens in each request."""
 
     def draw(
@@ -109,7 +109,7 @@ def test_schemas_have_no_titles_of_pydantic(source: FunctionSource) -> None:
     } == schema["$defs"]
 
 
-def test_default_that_json_cannot_express_is_left_out(source: FunctionSource) -> None:
+def test_schema_omits_a_default_that_json_cannot_express(source: FunctionSource) -> None:
 
     def take(at: int = Unserializable()) -> None:  # type: ignore[assignment]
         ...
@@ -177,7 +177,7 @@ def test_unsupported_function_is_refused_with_a_remedy(
         source.add(function)
 
 
-async def test_parameters_may_have_any_name(source: FunctionSource) -> None:
+async def test_parameters_of_a_function_may_have_any_name(source: FunctionSource) -> None:
     """Names reserved by Pydantic are allowed."""
 
     def odd(schema: int, copy: int, model_config: int, _x: int, p0: int = 5) -> list[int]:
@@ -206,7 +206,7 @@ async def test_arguments_are_coerced_to_the_declared_types(source: FunctionSourc
 
 
 async def test_invalid_arguments_are_described_without_their_values(source: FunctionSource) -> None:
-    """A value may be a secret."""
+    """The value of an argument may be a secret."""
 
     def take(at: Point) -> None: ...
 
@@ -231,7 +231,7 @@ async def test_invalid_arguments_are_described_without_their_values(source: Func
         ("plain", "plain", None),
     ],
 )
-async def test_results_become_text_and_structured_content(
+async def test_result_of_a_function_becomes_text_and_structured_content(
     source: FunctionSource, given: object, text: str, structured: object
 ) -> None:
     source.add(lambda: given, name="give", description="Give.")
@@ -306,7 +306,7 @@ async def later_items_of_an_async_function() -> object:
         lambda: (item for item in items()),
     ],
 )
-async def test_generators_return_a_list_of_their_items(
+async def test_call_of_a_generator_returns_a_list_of_its_items(
     source: FunctionSource, function: Any
 ) -> None:
     source.add(function, name="give")
@@ -363,7 +363,7 @@ async def test_binary_bytes_become_an_embedded_resource(
     assert not answer.is_error
 
 
-async def test_bytes_of_text_become_text(source: FunctionSource) -> None:
+async def test_bytes_that_are_utf_8_become_text(source: FunctionSource) -> None:
     source.add("é\n".encode, name="give", description="Give.")
 
     assert "é\n" == (await source.call("give", {}, tool_id="t")).text
@@ -417,7 +417,7 @@ async def test_result_that_json_cannot_express_is_an_error_result(
 async def test_plain_functions_run_in_a_worker_thread_with_the_callers_context(
     source: FunctionSource,
 ) -> None:
-    """The context carries the trace."""
+    """The context contains the current trace."""
     user: contextvars.ContextVar[str] = contextvars.ContextVar("user")
     user.set("Ann")
     source.add(lambda: [user.get(), threading.current_thread().name], name="who")
@@ -430,7 +430,7 @@ async def test_plain_functions_run_in_a_worker_thread_with_the_callers_context(
 
 
 async def test_slow_plain_function_times_out() -> None:
-    """Only the waiting ends. The thread finishes by itself."""
+    """Only the waiting ends. The thread of the function continues."""
     free = threading.Event()
     source = FunctionSource(options=UpstreamOptions(call_timeout_s=0.05))
     source.add(free.wait, name="hang", description="Hang.")
@@ -478,7 +478,7 @@ def takes_the_first_of_nothing() -> object:
         (fails_later, "ValueError: no paper"),
     ],
 )
-async def test_exit_cancellation_and_exceptions_are_error_results(
+async def test_function_that_exits_or_raises_returns_an_error_result(
     source: FunctionSource, function: Any, text: str
 ) -> None:
     source.add(function)

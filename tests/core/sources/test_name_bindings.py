@@ -24,7 +24,9 @@ Start = Callable[..., Gateway]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Return a function that starts a gateway. Its arguments are tool names, keyed by server."""
+    """Function that starts a gateway. Its arguments are lists of tool names, keyed by server
+    name.
+    """
     gateways: list[Gateway] = []
 
     def build(store: str = "catalog", **servers: list[str]) -> Gateway:
@@ -49,7 +51,9 @@ async def codes(gateway: Gateway) -> set[str]:
 
 
 async def test_server_with_copied_tool_names_renames_no_other_tool(start: Start) -> None:
-    """The names are the same after a restart. Names of a removed server are withheld."""
+    """A restart does not change the names. If the other server is removed, its names are not given
+    away.
+    """
     gateway = start(zeta=NAMES)
     await gateway.report()
     gateway.add_server("alpha", server=Shelf(map(tool, NAMES)).server)
@@ -65,7 +69,7 @@ async def test_server_with_copied_tool_names_renames_no_other_tool(start: Start)
 
 
 async def test_names_of_servers_added_together_do_not_depend_on_their_order(start: Start) -> None:
-    """The lowest id gets the name. Python functions come before servers."""
+    """The tool with the lowest id gets the name. Python functions have priority over servers."""
     results = []
     for number, order in enumerate(permutations(["a", "b", "c"])):
         gateway = start(str(number), **{key: ["run", "stop"] for key in order})
@@ -76,7 +80,7 @@ async def test_names_of_servers_added_together_do_not_depend_on_their_order(star
     assert {"a/run": "run", "b/run": "b_run", "local/stop": "stop"}.items() <= results[0].items()
 
 
-async def test_approved_name_passes_to_another_tool(start: Start, tmp_path: Path) -> None:
+async def test_name_passes_to_another_tool_after_an_approval(start: Start, tmp_path: Path) -> None:
     """The other tool gets the name at the next start."""
     await start(honest=["pay"]).report()
     await start(other=["pay"]).report()
@@ -113,7 +117,7 @@ async def test_similar_names_are_reported_and_not_changed(start: Start) -> None:
 
 
 async def test_first_seen_order_of_tools_survives_a_restart(start: Start) -> None:
-    """Without this order, a server with copied tools could appear older than the original."""
+    """Without the stored order, a server with copied tools could appear older than the original."""
 
     async def generations(gateway: Gateway) -> dict[str, int]:
         return {entity.server: entity.generation for entity in await gateway.list_tools()}
@@ -128,7 +132,7 @@ async def test_first_seen_order_of_tools_survives_a_restart(start: Start) -> Non
 
 
 async def call(gateway: Gateway, name: str) -> str:
-    """Call a tool by name, and return its answer or the error message."""
+    """Call the tool *name*; return its answer or the error message."""
     try:
         return (await gateway.invoke(name)).text
     except InvalidRequestError as error:
@@ -139,7 +143,7 @@ REFUSED = "'{0}' may name another tool: say which one (b_{1})"
 
 
 @pytest.mark.parametrize(("own", "exposed"), [("pay", "pay"), ("bank.pay", "bank_pay")])
-async def test_name_of_a_departed_tool_runs_no_other_tool(
+async def test_call_by_the_name_of_a_removed_tool_does_not_run_another_tool(
     start: Start, own: str, exposed: str
 ) -> None:
     gateway = start(a=[own], b=[own])
@@ -154,7 +158,9 @@ async def test_name_of_a_departed_tool_runs_no_other_tool(
     assert f"called {own}" == await call(again, f"b_{exposed}") == await call(again, f"b/{own}")
 
 
-async def test_name_of_a_disabled_tool_runs_no_other_tool(tmp_path: Path) -> None:
+async def test_call_by_the_name_of_a_disabled_tool_does_not_run_another_tool(
+    tmp_path: Path,
+) -> None:
     shelves = {name: Shelf([tool("pay"), tool("read")]) for name in ("a", "b")}
     options = Options(catalog_store_path=tmp_path / "catalog.sqlite3")
     async with Gateway(options=options, vector_store=MemoryVectorStore()) as gateway:
@@ -166,7 +172,9 @@ async def test_name_of_a_disabled_tool_runs_no_other_tool(tmp_path: Path) -> Non
     assert [[], []] == [shelf.calls for shelf in shelves.values()]
 
 
-async def test_call_tool_runs_no_other_tool_of_the_same_name(start: Start) -> None:
+async def test_meta_tool_does_not_run_another_tool_with_the_name_of_a_removed_one(
+    start: Start,
+) -> None:
     gateway = start(a=["pay"], b=["pay"])
     await gateway.report()
     await gateway.remove_server("a")
@@ -181,12 +189,14 @@ async def test_call_tool_runs_no_other_tool_of_the_same_name(start: Start) -> No
     assert [REFUSED.format("pay", "pay")] * 2 == [answer.error for answer in answers]
 
 
-async def test_original_name_of_a_plainly_exposed_tool_calls_the_tool(start: Start) -> None:
+async def test_tool_can_be_called_by_its_original_name(start: Start) -> None:
     assert "called bank.pay" == await call(start(a=["bank.pay"], b=["read"]), "bank.pay")
 
 
-async def test_original_name_without_a_plain_form_calls_only_a_trusted_tool(start: Start) -> None:
-    """No binding protects such a name from the tool of another server."""
+async def test_only_a_trusted_tool_can_be_called_by_a_name_without_ascii_letters(
+    start: Start,
+) -> None:
+    """No name binding protects such a name, so a tool of another server could take it."""
     gateway = start(a=["支付"])
     gateway.add_tool(lambda: "paid", name="付款", description="Pay.")
     (exposed, *_) = (await names(gateway)).values()

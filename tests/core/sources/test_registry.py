@@ -72,7 +72,7 @@ async def test_failed_source_keeps_its_last_tools() -> None:
 
 
 class BarrierSource(ListSource):
-    """A source whose listing waits until all sources of *party* are being listed."""
+    """A source whose listing waits until *party* sources are being listed at the same time."""
 
     def __init__(self, server: str, party: asyncio.Barrier) -> None:
         super().__init__(server)
@@ -94,7 +94,7 @@ async def test_sources_are_listed_in_parallel() -> None:
 
 
 async def list_entities(registry: Registry) -> EntityRegistry:
-    """Return the entities of the listed sources."""
+    """List the sources of *registry*; return the registry of their entities."""
     bindings = NameBindings(BrokenStore(), lambda: "names:test")
     entities = EntityRegistry(reserved=frozenset(), bindings=bindings)
     entities.update(await listed(registry))
@@ -102,7 +102,7 @@ async def list_entities(registry: Registry) -> EntityRegistry:
 
 
 async def test_entities_have_the_hints_of_the_host_and_the_trust_of_the_source() -> None:
-    """Hints of the host have priority."""
+    """The host's hints have priority over the source's hints."""
     registry = Registry()
     source = ListSource("a", [tool("t", hints=Hints(read_only=True, tags=("x",)))], trusted=True)
     registry.add(Registration(source, {"t": Hints(read_only=False, tags=("y",))}))
@@ -118,7 +118,7 @@ async def test_entities_have_the_hints_of_the_host_and_the_trust_of_the_source()
     assert (False, ("y", "x")) == (entity.hints.read_only, entity.hints.tags)
 
 
-async def test_renamed_tools_are_reported() -> None:
+async def test_diagnostic_reports_a_tool_renamed_because_its_name_was_taken() -> None:
     registry = registry_of(ListSource("a", [tool("t")]), ListSource("b", [tool("t"), tool("u")]))
 
     entities = await list_entities(registry)
@@ -129,7 +129,7 @@ async def test_renamed_tools_are_reported() -> None:
     ]
 
 
-def test_merged_hints_prefer_the_first_and_stay_disabled() -> None:
+def test_merging_hints_prefers_the_first_and_keeps_a_tool_disabled() -> None:
     merged = merge_hints(
         Hints(aliases=("a",), destructive=True),
         Hints(aliases=("b", "a"), destructive=False, idempotent=True, enabled=False),

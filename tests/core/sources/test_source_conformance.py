@@ -31,7 +31,7 @@ from gateway.sources import (
 )
 from gateway.storage import SqlCatalog
 from gateway.types import Hints
-from tests.core.mcp.conftest import HERE, PATIENCE_S, PATIENT, lines, noted, served
+from tests.core.mcp.conftest import HERE, PATIENCE_S, PATIENT, lines, served, wait_for_lines
 from tests.core.mcp.servers.plain import note, plain
 
 Build = Callable[[UpstreamOptions], Source]
@@ -77,14 +77,17 @@ def local_source(record: Path, options: UpstreamOptions, name: str = "it") -> Fu
 
 
 def shaped_source(record: Path, options: UpstreamOptions) -> Source:
-    """Transformed source with the same tools."""
+    """Return a transformed source with the tools of `local_source`."""
     names = {f"x_{name}": name for name in ("echo", "add", "fail", "wait")}
     inner = TransformedSource(local_source(record, options), Prefix("x_"), Filter(allow=("x_*",)))
     return TransformedSource(inner, Rename(names), Describe({"add": "Add."}))
 
 
 def combined_source(record: Path, options: UpstreamOptions) -> Source:
-    """Two combined sources with the same tools. Errors name the source ``it``."""
+    """Return a combined source with the tools of `local_source`, from two sources.
+
+    Errors contain the source name ``it``.
+    """
     first_source, second_source = (local_source(record, options, name) for name in ("other", "it"))
     first, second = Filter(allow=("echo", "add")), Filter(deny=("echo", "add"))
     return CombinedSource(
@@ -93,7 +96,10 @@ def combined_source(record: Path, options: UpstreamOptions) -> Source:
 
 
 def virtual_source(record: Path, options: UpstreamOptions) -> Source:
-    """Virtual source with aliases of the same tools. Errors name the original server."""
+    """Return a virtual source with aliases of the tools of `local_source`.
+
+    Errors contain the name of the original server.
+    """
     behind: dict[str, Source] = {"it": local_source(record, options)}
     tools = {name: Alias(of=f"it/{name}") for name in ("echo", "add", "fail", "wait")}
     return VirtualSource(
@@ -117,6 +123,7 @@ WITHOUT_PROCESS: Mapping[str, Callable[[Path, UpstreamOptions], Source]] = {
 async def bench(
     request: pytest.FixtureRequest, bridge: Bridge, record: Path
 ) -> AsyncIterator[Bench]:
+    """Function that creates a source of one type, and the file in which its tools write."""
     async with AsyncExitStack() as stack:
 
         def on(target: object) -> Build:
@@ -144,6 +151,7 @@ async def bench(
 
 @pytest.fixture
 def source(bench: Bench) -> Source:
+    """Source of one type, with the tools echo, add, fail and wait."""
     return bench.build(PATIENT)
 
 
@@ -163,7 +171,7 @@ async def test_listing_contains_descriptions_schemas_and_hints(source: Source) -
     assert echo.hints.destructive is None
 
 
-async def test_results_separate_text_structure_and_errors(source: Source) -> None:
+async def test_call_result_contains_text_structured_content_and_error_flag(source: Source) -> None:
     echoed = await source.call("echo", {"text": "hé"}, tool_id="it/echo")
     added = await source.call("add", {"a": 1, "b": 2}, tool_id="it/add")
     failed = await source.call("fail", {}, tool_id="it/fail")
@@ -175,8 +183,10 @@ async def test_results_separate_text_structure_and_errors(source: Source) -> Non
     assert (True, "ValueError: no") == (failed.is_error, failed.text)
 
 
-async def test_unknown_name_and_invalid_arguments_are_error_results(source: Source) -> None:
-    """A model can correct both."""
+async def test_call_with_an_unknown_name_or_invalid_arguments_returns_an_error_result(
+    source: Source,
+) -> None:
+    """A model reads the result and can correct the call."""
     unknown = await source.call("nothing", {}, tool_id="it/nothing")
     unfit = await source.call("echo", {"text": 7}, tool_id="it/echo")
 
@@ -197,18 +207,18 @@ async def test_concurrent_calls_get_their_own_results(source: Source) -> None:
 async def test_cancelled_caller_ends_only_its_call(bench: Bench) -> None:
     source = bench.build(PATIENT)
     calling = asyncio.create_task(source.call("wait", {}, tool_id="it/wait"))
-    await noted(bench.record, "started")
+    await wait_for_lines(bench.record, "started")
 
     calling.cancel()
     with pytest.raises(asyncio.CancelledError):
         await calling
 
-    assert ["started", "ended"] == await noted(bench.record, "ended")
+    assert ["started", "ended"] == await wait_for_lines(bench.record, "ended")
     assert "on" == (await source.call("echo", {"text": "on"}, tool_id="x")).text
 
 
-async def test_slow_call_times_out_with_the_name_of_the_option(bench: Bench) -> None:
-    """The source stays usable."""
+async def test_timeout_of_a_slow_call_names_the_option(bench: Bench) -> None:
+    """The source stays usable after the timeout."""
     source = bench.build(UpstreamOptions(call_timeout_s=0.2))
     await source.list_tools()
 
@@ -218,7 +228,7 @@ async def test_slow_call_times_out_with_the_name_of_the_option(bench: Bench) -> 
             await source.call("wait", {}, tool_id="it/wait")
         assert "it" == raised.value.server
 
-    await noted(bench.record, "ended")
+    await wait_for_lines(bench.record, "ended")
     assert 4 == len((await source.list_tools()).tools)
 
 

@@ -41,7 +41,7 @@ def transformed(*transforms: Transform, listing: Listing = LISTING) -> Listing:
 
 
 def test_prefix_is_added_to_every_name_and_removed_for_calls() -> None:
-    """Digests and suspicions stay with their tool."""
+    """Digests and suspicions stay with their tool, under its new name."""
     listing = transformed(Prefix("crm_"))
 
     assert ["crm_get_x", "crm_set_x", "crm_delete_x"] == names(listing)
@@ -83,17 +83,17 @@ def test_renamed_tools_have_only_their_new_names() -> None:
 
 @pytest.mark.parametrize("old", ["get_x", "gone"])
 def test_tool_whose_name_is_reused_is_hidden_with_a_diagnostic(old: str) -> None:
-    """The tool is hidden even if the renamed one does not exist, so that a name keeps one
-    meaning.
+    """It is hidden even if the renamed tool does not exist, so that a name always means the same
+    tool.
     """
     transform = Rename({old: "set_x"})
     listing = transformed(transform)
 
-    assert "'srv': tool 'set_x' is hidden, because another one has its name" in details(listing)
+    assert "'srv': tool 'set_x' is hidden: another tool got its name" in details(listing)
     assert ("2" in listing.digests.values(), transform.original_name("set_x")) == (False, old)
 
 
-def test_rules_without_a_match_leave_a_diagnostic() -> None:
+def test_transform_rule_without_a_match_causes_a_diagnostic() -> None:
     """A misspelt ``deny`` would expose a tool that it should hide."""
     assert [
         "'srv': tool 'gone' cannot be renamed, because it does not exist",
@@ -112,7 +112,7 @@ def test_describe_changes_only_the_description() -> None:
     assert LISTING.digests == listing.digests
 
 
-def test_exposed_names_map_to_their_tools_in_any_order_of_transforms() -> None:
+def test_exposed_name_maps_to_its_tool_in_any_order_of_transforms() -> None:
     every: tuple[Transform, ...] = (
         Prefix("a_"),
         Filter(deny=("*delete_x",)),
@@ -140,7 +140,7 @@ def test_exposed_names_map_to_their_tools_in_any_order_of_transforms() -> None:
         (lambda: Rename({}, kind="resource"), "keeps its URI"),
     ],
 )
-def test_invalid_names_are_refused(make: Callable[[], object], fault: str) -> None:
+def test_transform_with_an_invalid_name_is_refused(make: Callable[[], object], fault: str) -> None:
     with pytest.raises(ConfigError, match=fault):
         make()
 

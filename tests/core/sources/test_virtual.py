@@ -32,7 +32,7 @@ def digest(definition: ToolDefinition) -> str:
 
 
 class DigestingSource(ListSource):
-    """A source whose listing has digests, as those of servers do."""
+    """A source whose listing contains digests, like the listing of a server."""
 
     doubts: Mapping[str, tuple[str, ...]] = {}
 
@@ -43,7 +43,7 @@ class DigestingSource(ListSource):
 
 
 class Desk:
-    """Two sources, and virtual servers over them."""
+    """Two sources with tools, from which virtual servers are made."""
 
     def __init__(self, folder: Path) -> None:
         self.hub = DigestingSource("hub", [tool("create", "Create."), tool("drop")], trusted=True)
@@ -63,6 +63,7 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
+    """Two sources, and a function that creates a virtual server over them."""
     return Desk(tmp_path)
 
 
@@ -85,7 +86,7 @@ async def test_listing_contains_only_the_aliases_in_their_order(desk: Desk) -> N
     ]
 
 
-async def test_missing_originals_are_reported(desk: Desk) -> None:
+async def test_diagnostic_reports_an_alias_whose_original_is_missing(desk: Desk) -> None:
     desk.hub.tools.pop(0)
     del desk.there["jira"]
     source = desk.source()
@@ -94,14 +95,17 @@ async def test_missing_originals_are_reported(desk: Desk) -> None:
     assert {} == descriptions(listing)
     assert [
         "virtual server 'work': alias 'ticket': server 'jira' was not found",
-        "virtual server 'work': alias 'issue': 'hub/create' was not found, or is left out",
+        (
+            "virtual server 'work': alias 'issue': 'hub/create' was not found: its server does not "
+            "offer it, or a rule leaves it out; correct the alias"
+        ),
     ] == details(listing)
     with pytest.raises(UpstreamError, match="server 'jira' was not found") as raised:
         await source.call("ticket", {}, tool_id="t")
     assert not raised.value.sent
 
 
-async def test_failed_server_keeps_its_aliases(desk: Desk) -> None:
+async def test_aliases_stay_listed_while_their_server_fails(desk: Desk) -> None:
     """If all servers fail, the listing raises an error."""
     source = desk.source()
     await source.list_tools()
@@ -148,7 +152,7 @@ async def test_changed_original_is_reported_until_the_alias_is_approved(
 async def test_digest_in_the_table_overrides_the_first_digest_seen(
     desk: Desk, policy: Policy, left: list[str]
 ) -> None:
-    """A shared configuration file contains its approved digests."""
+    """A shared configuration file contains the digests that were approved."""
     pinned = (await desk.hub.list_tools()).digests["create"]
     right = VirtualServer(name="work", tools={"issue": Alias(of="hub/create", pin=pinned)})
     wrong = VirtualServer(name="work", tools={"issue": Alias(of="hub/create", pin="a" * 64)})
@@ -163,7 +167,7 @@ async def test_digest_in_the_table_overrides_the_first_digest_seen(
     assert (policy == "block") == note.endswith("it is left out")
 
 
-async def test_search_text_does_not_count_as_a_change(desk: Desk) -> None:
+async def test_search_text_of_an_original_needs_no_approval(desk: Desk) -> None:
     """The host writes search texts, so they need no approval."""
     await desk.source().list_tools()
     desk.jira.tools = [tool("get", "Get.", hints=Hints(search_text="Read a bug."))]
@@ -171,7 +175,7 @@ async def test_search_text_does_not_count_as_a_change(desk: Desk) -> None:
     assert "tool_changed" not in codes(await desk.source().list_tools())
 
 
-async def test_broken_store_keeps_aliases_visible(desk: Desk) -> None:
+async def test_aliases_stay_listed_if_the_approval_store_fails(desk: Desk) -> None:
     desk.store = BrokenStore()
     listing = await desk.source().list_tools()
 
@@ -258,7 +262,10 @@ async def test_resources_and_prompts_have_aliases(desk: Desk) -> None:
     assert ("hub", "weekly") == source.resolve("prompt", "report")
     assert [None, None] == [source.resolve("prompt", item) for item in ("gone", "weekly")]
     assert [
-        "virtual server 'shelf': alias 'gone': 'hub/no-such' was not found, or is left out"
+        (
+            "virtual server 'shelf': alias 'gone': 'hub/no-such' was not found: its server does "
+            "not offer it, or a rule leaves it out; correct the alias"
+        )
     ] == [item for item in details(listing) if "hub/no-such" in item]
 
 
@@ -288,7 +295,7 @@ async def test_changed_or_suspicious_prompt_is_reported_under_its_alias(desk: De
 async def test_alias_resolves_to_its_original(
     desk: Desk, name: str, expected: tuple[str, str] | None
 ) -> None:
-    """For a URI made from templates, the longest matching alias counts."""
+    """If a URI matches several aliases of templates, the longest one is used."""
     desk.there["files"] = ListSource("files", [NOTES, FILES])
     desk.there["attic"] = ListSource("attic", [resource("box://{path}")])
     aliases = {
@@ -314,7 +321,7 @@ async def test_alias_resolves_to_its_original(
         ("docs:x", "files", "server/URI"),
     ],
 )
-def test_invalid_aliases_are_refused(alias: str, of: str, message: str) -> None:
+def test_invalid_alias_is_refused(alias: str, of: str, message: str) -> None:
     """The limit for names of prompts is lower than the limit for URIs."""
     with pytest.raises(ConfigError, match=message):
         VirtualServer(name="v", tools={}, resources={alias: Alias(of=of)})
@@ -326,7 +333,7 @@ def test_invalid_aliases_are_refused(alias: str, of: str, message: str) -> None:
 
 
 def test_fingerprint_of_a_table_is_stable() -> None:
-    """Approvals are stored under the fingerprint."""
+    """Approvals are stored under the fingerprint. Another fingerprint would lose them."""
     plain = VirtualServer(name="v", tools={"a": Alias(of="s/b")})
     more = VirtualServer(name="v", tools=plain.tools, prompts={"p": Alias(of="s/q")})
 

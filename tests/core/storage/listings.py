@@ -1,4 +1,4 @@
-"""A listing that uses every stored field."""
+"""A listing in which every stored field has a value."""
 
 from __future__ import annotations
 

@@ -24,11 +24,13 @@ TAGGED = Schema(
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
+    """Return the path of a database file that does not exist yet."""
     return tmp_path / "deep" / "notes.db"
 
 
 @pytest.fixture
 def database(path: Path) -> Iterator[SqliteDatabase]:
+    """Yield a database with one table of texts."""
     database = SqliteDatabase(path, NOTES, busy_s=0.05)
     yield database
     database.close()
@@ -36,23 +38,25 @@ def database(path: Path) -> Iterator[SqliteDatabase]:
 
 @contextlib.contextmanager
 def open_directly(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open the file directly by sqlite3."""
+    """Open the file *path* by sqlite3, without the code under test."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         yield connection
 
 
 def add(database: SqliteDatabase, *texts: str) -> None:
+    """Add *texts* to the table."""
     with database.transaction() as connection:
         connection.executemany("INSERT INTO notes (text) VALUES (?)", [(text,) for text in texts])
 
 
 def texts(database: SqliteDatabase) -> list[str]:
+    """Return all texts in the table."""
     with database.reading() as connection:
         return [text for (text,) in connection.execute("SELECT text FROM notes ORDER BY rowid")]
 
 
 def test_reader_does_not_wait_for_a_writer(database: SqliteDatabase) -> None:
-    """It reads the old state while another thread is writing."""
+    """The reader sees the old state while another thread is writing."""
     add(database, "old")
 
     with ThreadPoolExecutor(1) as pool, database.transaction() as connection:
@@ -78,7 +82,7 @@ def test_failed_transaction_writes_nothing(database: SqliteDatabase) -> None:
 
 
 def test_close_leaves_no_connection_open(database: SqliteDatabase) -> None:
-    """A running reader continues, and is closed when it ends."""
+    """A reader that is still running continues, and its connection is closed when it ends."""
     with database.transaction() as writer:
         pass
     with database.reading() as resting:
@@ -93,7 +97,7 @@ def test_close_leaves_no_connection_open(database: SqliteDatabase) -> None:
     assert [] == texts(database)
 
 
-def test_lock_timeout_names_the_file(database: SqliteDatabase, path: Path) -> None:
+def test_lock_timeout_error_names_the_database_file(database: SqliteDatabase, path: Path) -> None:
     """Another process holds the lock. Reads continue meanwhile."""
     add(database, "a")
 
@@ -111,7 +115,7 @@ def test_lock_timeout_names_the_file(database: SqliteDatabase, path: Path) -> No
 def test_open_waits_for_a_process_that_creates_the_file(
     database: SqliteDatabase, path: Path
 ) -> None:
-    """It raises an error if that takes too long."""
+    """If the other process takes too long, an error is raised."""
     path.parent.mkdir()
     with open_directly(path) as other:
         other.execute("CREATE TABLE others (x)")
@@ -128,8 +132,8 @@ def test_open_waits_for_a_process_that_creates_the_file(
     assert ["a"] == texts(database)
 
 
-def test_concurrent_creation_makes_one_file(path: Path) -> None:
-    """Each thread has its own connections, as processes do."""
+def test_concurrent_creation_makes_one_database_file(path: Path) -> None:
+    """Several threads create the file at once. Each has its own connections, as a process has."""
     meeting = threading.Barrier(8)
 
     def made(name: str) -> None:
@@ -148,7 +152,7 @@ def test_concurrent_creation_makes_one_file(path: Path) -> None:
 
 
 def test_older_file_is_migrated_and_keeps_its_data(database: SqliteDatabase, path: Path) -> None:
-    """Reading migrates the file too."""
+    """Even a reader migrates the file."""
     add(database, "old")
     database.close()
 
@@ -161,7 +165,7 @@ def test_older_file_is_migrated_and_keeps_its_data(database: SqliteDatabase, pat
 
 
 def test_failed_migration_leaves_the_file_unchanged(database: SqliteDatabase, path: Path) -> None:
-    """Half a step would be an undefined version."""
+    """After half a step, the version of the file would be undefined."""
     add(database, "old")
     broken = Schema(
         name="notes", what="notes", steps=(*NOTES.steps, ("CREATE TABLE more (x)", "NONSENSE"))
@@ -184,7 +188,7 @@ def test_newer_file_is_refused_and_left_unchanged(path: Path, use: object) -> No
     before = path.read_bytes()
 
     older = SqliteDatabase(path, NOTES)
-    with pytest.raises(StoreError, match=r"newer version .* update this one") as caught:
+    with pytest.raises(StoreError, match=r"newer version .* update this package") as caught:
         use(older)  # type: ignore[operator]  # either of two functions
     older.close()
 
@@ -207,10 +211,10 @@ def test_deleted_file_is_created_again(database: SqliteDatabase, path: Path) -> 
         assert [("here",)] == connection.execute("SELECT text FROM notes").fetchall()
 
 
-def test_file_that_replaced_a_corrupt_one_stays(
+def test_file_that_replaced_a_corrupt_database_is_not_renamed(
     database: SqliteDatabase, path: Path, tmp_path: Path
 ) -> None:
-    """Two processes found the corrupt file; only one may rename it."""
+    """Two processes find the corrupt file at once. The slower one must not rename the new file."""
     garbage = tmp_path / "garbage"
     garbage.write_bytes(b"no database " * 1000)
     add(database, "old")
@@ -231,7 +235,7 @@ def test_file_that_replaced_a_corrupt_one_stays(
     other.close()
 
 
-def test_corrupt_file_is_renamed_with_its_write_ahead_log(
+def test_corrupt_database_is_renamed_with_its_write_ahead_log(
     database: SqliteDatabase, path: Path
 ) -> None:
     """A person may still recover data from it."""
@@ -243,7 +247,9 @@ def test_corrupt_file_is_renamed_with_its_write_ahead_log(
             file.write(b"?" * 8192)
         wal = path.with_name("notes.db-wal").read_bytes()
 
-        with pytest.raises(StoreError, match=r"was corrupt: set aside as 'notes\.db\.corrupt-1'"):
+        with pytest.raises(
+            StoreError, match=r"was corrupt: it was renamed to 'notes\.db\.corrupt-1'"
+        ):
             texts(database)
 
     assert wal

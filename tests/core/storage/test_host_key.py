@@ -11,8 +11,8 @@ from gateway.storage import host_keys
 NEW, OLD = "n" * 32, "o" * 44
 
 
-def test_purposes_have_independent_keys_for_each_host_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The keys are the same on every machine, also if the host key is a reference."""
+def test_host_keys_are_independent_for_each_purpose(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The derived keys are the same on every machine, also if the host key is a reference."""
     monkeypatch.setenv("TEAM_KEY", f"{NEW}, {OLD}")
     both = host_keys(Options(host_key="env:TEAM_KEY"), "sign-ins")
     old = host_keys(Options(host_key=OLD), "sign-ins")

@@ -19,6 +19,7 @@ from tests.core.storage.listings import LISTING
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
+    """Return the path of a catalog file that does not exist yet."""
     return tmp_path / "deep" / "catalog.sqlite3"
 
 
@@ -33,8 +34,8 @@ def test_damaged_listing_is_discarded(path: Path) -> None:
     assert records.listing("f") is None
 
 
-def test_definitions_are_parsed_late_and_once(path: Path) -> None:
-    """They compare equal to a tuple of definitions."""
+def test_stored_definitions_are_parsed_only_when_needed_and_once(path: Path) -> None:
+    """The stored listing is equal to a fresh one before and after its definitions are parsed."""
     store = SqlCatalog.in_files(path)
     store.keep("f", "srv", LISTING)
     stored = store.listing("f")
@@ -47,7 +48,9 @@ def test_definitions_are_parsed_late_and_once(path: Path) -> None:
 
 
 def test_stored_and_fresh_listing_have_the_same_digest() -> None:
-    """The digest changes with any definition. Suspicious or unstored listings have none."""
+    """The digest changes with any definition. A listing that is suspicious or not stored has no
+    digest.
+    """
     first, *others = LISTING.definitions
     doubt = Diagnostic(stage="catalog", code="tool_suspicious")
     changed, doubted = (
@@ -60,8 +63,8 @@ def test_stored_and_fresh_listing_have_the_same_digest() -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"tools": [{"name": "x"}]}', '{"tools": 7}'])
-def test_unreadable_row_is_not_a_listing(path: Path, text: str) -> None:
-    """It may be from another version; the server is listed again."""
+def test_unreadable_listing_counts_as_missing(path: Path, text: str) -> None:
+    """Another version of this package may have written the row; the server is listed again."""
     records = SqlCatalog.in_files(path)
     records.keep("f", "srv", LISTING)
     with sqlite3.connect(path) as other:
@@ -70,8 +73,10 @@ def test_unreadable_row_is_not_a_listing(path: Path, text: str) -> None:
     assert records.listing("f") is None
 
 
-def test_change_is_reported_if_it_cannot_be_stored(path: Path) -> None:
-    """The disk may be full or the file read-only. Here another connection holds the lock."""
+def test_changed_definition_is_reported_even_if_it_cannot_be_stored(path: Path) -> None:
+    """In practice the disk is full or the file read-only; in this test another connection has the
+    lock.
+    """
     SqlCatalog.in_files(path).record_seen("o", {"a": "1", "b": "1"})
     records = SqlCatalog.in_files(path, busy_s=0)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -85,8 +90,8 @@ def test_change_is_reported_if_it_cannot_be_stored(path: Path) -> None:
     assert frozenset() == records.changed("o")
 
 
-def test_start_with_known_listings_writes_nothing(path: Path) -> None:
-    """Many processes may start at once with one file."""
+def test_start_with_stored_listings_writes_nothing(path: Path) -> None:
+    """Many processes may start at once with one file, and writers would wait for each other."""
     store = SqlCatalog.in_files(path)
     store.keep("f", "srv", LISTING)
     store.record_seen("o", {"a": "1"})

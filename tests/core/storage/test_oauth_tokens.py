@@ -36,6 +36,7 @@ class Ring(KeyringBackend):
 
 @pytest.fixture
 def memory_keyring() -> Iterator[None]:
+    """Replace the system's keyring by one in memory during a test."""
     before = keyring.get_keyring()
     keyring.set_keyring(Ring())
     yield
@@ -80,8 +81,8 @@ def test_token_file_is_only_readable_by_its_owner(tmp_path: Path) -> None:
     assert ["srv.json"] == [file.name for file in (tmp_path / "deep").iterdir()]
 
 
-def test_tokens_depend_on_name_url_and_client(tmp_path: Path) -> None:
-    """A URL that was configured later gets no tokens."""
+def test_token_store_depends_on_server_name_url_and_client(tmp_path: Path) -> None:
+    """So a URL that is configured later for the same server name gets no tokens."""
     targets = [
         ("a", HttpServer("https://a/mcp", auth=OAuth())),
         ("a", HttpServer("https://evil/mcp", auth=OAuth())),
@@ -97,7 +98,7 @@ def test_tokens_depend_on_name_url_and_client(tmp_path: Path) -> None:
 
 
 def test_only_oauth_servers_without_a_token_store_get_one(tmp_path: Path) -> None:
-    """A host may store tokens in its own way."""
+    """A host may have set its own token store."""
     host_tokens = FileTokens(tmp_path / "own")
     plain = HttpServer("https://a/mcp")
 
@@ -112,7 +113,7 @@ def test_only_oauth_servers_without_a_token_store_get_one(tmp_path: Path) -> Non
 
 
 def test_token_file_with_invalid_utf8_counts_as_empty(tmp_path: Path) -> None:
-    """A damaged file costs one sign-in, but no search."""
+    """Then the user must sign in again, but searches do not fail."""
     (tmp_path / "x").write_bytes(b"\xff\xfe\x00")
 
     assert FileTokens(tmp_path / "x").read() is None

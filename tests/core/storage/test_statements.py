@@ -34,6 +34,7 @@ NAMES = [("a", 1), ("B", 2), ("é", 3)]
 
 @pytest.fixture
 def database(open_database: OpenDatabase) -> Database:
+    """Return a database of each kind, with the tables of this module."""
     database = open_database(SUMS)
     database.write(ADD, *NAMES)
     return database
@@ -46,8 +47,8 @@ def test_write_returns_the_number_of_changed_rows(database: Database) -> None:
     assert [] == database.rows("SELECT name FROM sums")
 
 
-def test_any_accepts_a_list_value(database: Database) -> None:
-    """Values may be positional or named. Texts are sorted by code points."""
+def test_statement_with_any_accepts_a_list_as_value(database: Database) -> None:
+    """Values of a statement may be positional or named. Texts are sorted by code points."""
     by_place = "SELECT name FROM sums WHERE total > ? AND name = ANY(?) ORDER BY name"
     by_name = "SELECT name FROM sums WHERE name = ANY(:names) OR total = :total ORDER BY name"
 
@@ -56,8 +57,8 @@ def test_any_accepts_a_list_value(database: Database) -> None:
     assert [] == database.rows(by_place, (0, []))
 
 
-def test_functions_have_the_same_meaning(database: Database) -> None:
-    """A value may be NULL; numbers are truncated towards 0."""
+def test_sql_functions_have_the_same_meaning_in_every_database(database: Database) -> None:
+    """Values may be NULL. Numbers are truncated towards 0."""
     query = """SELECT trunc((:now - total) / :day), strpos(name, :part) FROM sums
         WHERE CAST(:name AS text) IS NULL OR name = :name ORDER BY name"""
     values = {"now": 0.5, "day": 1.0, "part": "é"}
@@ -83,8 +84,8 @@ def test_each_yields_any_number_of_rows(database: Database) -> None:
     assert texts == rows
 
 
-def test_hold_locks_a_name_until_the_end_of_the_transaction(open_database: OpenDatabase) -> None:
-    """Several threads read, add and write at once without losing data."""
+def test_session_hold_locks_a_name_until_the_transaction_ends(open_database: OpenDatabase) -> None:
+    """So several threads can read a number, add to it and write it at once without losing data."""
     databases = [open_database(SUMS) for _ in range(2)]
     databases[0].write(ADD, ("a", 0))
 
@@ -112,6 +113,6 @@ def test_failed_statement_rolls_back_its_transaction(database: Database) -> None
     assert 3 == len(database.rows("SELECT name FROM sums"))
 
 
-def test_size_of_a_table_is_positive(database: Database) -> None:
+def test_database_returns_a_positive_size_for_a_table(database: Database) -> None:
     assert database.is_made()
     assert database.size("sums") > 0

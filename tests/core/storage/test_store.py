@@ -18,7 +18,7 @@ def look() -> str:
     return "seen"
 
 
-def test_vectors_can_have_a_separate_store(tmp_path: Path) -> None:
+def test_options_can_set_a_separate_store_for_vectors(tmp_path: Path) -> None:
     vectors = MemoryVectorStore()
     store = resolve_store(Options(catalog_store_path=tmp_path / "c.db"), vectors=vectors)
 
@@ -28,7 +28,7 @@ def test_vectors_can_have_a_separate_store(tmp_path: Path) -> None:
     assert [tmp_path / "c.db"] == list(tmp_path.iterdir())
 
 
-def test_two_stores_for_vectors_are_refused() -> None:
+def test_options_with_two_stores_for_vectors_are_refused() -> None:
     """Only one of the two options can be intended."""
     with pytest.raises(ConfigError, match="give only one"):
         Gateway(store=TemporaryStore(), vector_store=MemoryVectorStore())

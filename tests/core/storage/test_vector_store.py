@@ -14,8 +14,8 @@ from tests.core.storage.conftest import OpenDatabase
 ROW = np.ones(4, np.float32)
 
 
-def test_clear_deletes_all_vectors(open_database: OpenDatabase) -> None:
-    """`gateway index --rebuild` uses it."""
+def test_clearing_the_vector_store_deletes_all_vectors(open_database: OpenDatabase) -> None:
+    """`gateway index --rebuild` clears the store in this way."""
     store = SqlVectorStore(open_database(VECTORS))
     store.put("m", {"a": ROW})
     before = store.count(), store.size() > 0
@@ -24,8 +24,8 @@ def test_clear_deletes_all_vectors(open_database: OpenDatabase) -> None:
     assert ((1, True), 0) == (before, store.count())
 
 
-def test_row_of_a_wrong_size_counts_as_missing(open_database: OpenDatabase) -> None:
-    """The text is embedded again, which repairs the row."""
+def test_stored_vector_of_a_wrong_size_counts_as_missing(open_database: OpenDatabase) -> None:
+    """The text of such a row is embedded again, which repairs the row."""
     database = open_database(VECTORS)
     store = SqlVectorStore(database)
     store.put("m", {"a": ROW, "b": ROW})
@@ -38,8 +38,10 @@ def _garbage(path: Path) -> None:
     path.write_bytes(b"this is no database at all, whatever its name says" * 100)
 
 
-def test_corrupt_file_is_renamed_and_replaced(tmp_path: Path) -> None:
-    """Vectors can be computed again, so a broken store is never fatal. No data is deleted."""
+def test_corrupt_vector_file_is_renamed_and_replaced(tmp_path: Path) -> None:
+    """A broken store is never fatal, because vectors can be computed again. The corrupt file is not
+    deleted.
+    """
     path = tmp_path / "v.sqlite3"
     _garbage(path)
     (tmp_path / "v.sqlite3.corrupt-1").write_text("an older one", "utf-8")
@@ -56,8 +58,8 @@ def test_corrupt_file_is_renamed_and_replaced(tmp_path: Path) -> None:
     store.close()
 
 
-def test_corrupt_file_that_cannot_be_renamed_is_an_error(tmp_path: Path) -> None:
-    """The folder may be read-only; the search then continues in memory."""
+def test_corrupt_vector_file_that_cannot_be_renamed_is_an_error(tmp_path: Path) -> None:
+    """Its folder may be read-only. Searches then use vectors in memory."""
     path = tmp_path / ("v" * 246)
     _garbage(path)
 
@@ -67,8 +69,8 @@ def test_corrupt_file_that_cannot_be_renamed_is_an_error(tmp_path: Path) -> None
     assert not caught.value.rebuilt
 
 
-def test_path_that_cannot_be_a_file_is_an_error(tmp_path: Path) -> None:
-    """A folder has the name of the file, or a file has the name of the folder."""
+def test_vector_store_at_an_impossible_path_is_an_error(tmp_path: Path) -> None:
+    """The path is a folder, or one of its folders is a file."""
     (tmp_path / "file").write_text("", "utf-8")
 
     for path in (tmp_path, tmp_path / "file" / "v.sqlite3"):

@@ -1,4 +1,4 @@
-"""Value types."""
+"""Public value types: entities, callers, filters and results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.fakes import entity
 
 
 @pytest.mark.parametrize("required", [None, "x", 3])
-def test_invalid_required_names_of_a_schema_are_ignored(required: object) -> None:
+def test_entity_ignores_an_invalid_list_of_required_arguments(required: object) -> None:
     item = entity(ToolDefinition(name="a", input_schema={"required": required}))
 
     assert () == item.required
@@ -37,14 +37,14 @@ def test_result_is_degraded_only_by_a_failed_stage() -> None:
     assert SearchResult(mode="graph", diagnostics=(low, fell)).degraded
 
 
-def test_results_are_equal_despite_times_and_cache_marks() -> None:
+def test_comparison_of_results_ignores_durations_and_cache_hits() -> None:
     fresh = SearchResult(mode="graph", stages={"graph": 0.1})
 
     assert fresh == SearchResult(mode="graph", stages={"graph": 0.2}, cached=True)
 
 
 def match_of(name: str, *, after: str = "") -> Match:
-    """Return a match, or a prerequisite of the entity *after*."""
+    """Return the entity *name* as a match, or as a prerequisite of the entity *after*."""
     path = (PathStep(subject=after, predicate="requires", object=name),) if after else ()
     return Match(
         id=name,
@@ -58,7 +58,7 @@ def match_of(name: str, *, after: str = "") -> Match:
 
 
 def test_shown_lists_a_match_before_its_prerequisites() -> None:
-    """Prerequisites without a match come after the matches."""
+    """Prerequisites of entities that are not matches come after all matches."""
     result = SearchResult(
         mode="graph",
         matches=(match_of("a"), match_of("b")),
@@ -84,8 +84,8 @@ def test_text_of_a_result_joins_its_text_blocks() -> None:
     assert "one\ntwo" == InvokeResult(tool_id="a", content=blocks).text
 
 
-def test_values_accept_any_collection_of_texts() -> None:
-    """Later changes of a passed set have no effect."""
+def test_value_types_accept_any_collection_of_texts() -> None:
+    """Later changes of a passed set do not change the value."""
     kinds = {"agent"}
     filters = Filters(kinds=kinds, tags=["x", "x"], servers=("a",), scopes=iter("bc"))  # type: ignore[arg-type]  # (the point)
     kinds.add("tool")
@@ -108,10 +108,10 @@ TEXTS += [(Filters, each.name) for each in fields(Filters) if isinstance(each.de
 
 @pytest.mark.parametrize(("kind", "name"), TEXTS)
 @pytest.mark.parametrize("value", ["local", [3]])
-def test_values_refuse_a_single_text_as_collection(
+def test_value_types_refuse_a_single_text_as_collection(
     kind: type[Any], name: str, value: object
 ) -> None:
-    """Its letters would be used as items."""
+    """The letters of the text would be used as items."""
     with pytest.raises(TypeError) as caught:
         kind(**{name: value})
 
@@ -120,7 +120,7 @@ def test_values_refuse_a_single_text_as_collection(
 
 
 def test_filters_refuse_values_of_other_types() -> None:
-    """The text "no" would count as True."""
+    """For example, the text "no" would count as True."""
     with pytest.raises(
         TypeError, match=r"^Filters: include_disabled must be True or False, got 'no"
     ):

@@ -13,15 +13,15 @@ def objects(stated: tuple[Fact, ...], predicate: str) -> list[str]:
     return [fact.object for fact in stated if fact.predicate == predicate]
 
 
-def test_host_names_win_and_ignore_spelling() -> None:
-    """A host's file may write a tool's name as people say it."""
+def test_label_finds_a_host_name_in_any_spelling_before_a_document() -> None:
+    """A document of the host may write a tool's name as people say it."""
     document = Document(id="urn:d:1", title="Plan", requires=links("Create Invoice", "b/Send-It"))
     names = {"create_invoice": "tool:1", "b/send_it": "tool:2"}
 
     assert ["tool:1", "tool:2"] == objects(extract_facts([document], names=names), "requires")
 
 
-def test_exact_name_wins_over_a_folded_one() -> None:
+def test_label_finds_the_exact_name_before_a_similar_one() -> None:
     """``createInvoice`` and ``create_invoice`` can be two tools."""
     names = {"createInvoice": "tool:1", "create_invoice": "tool:2"}
     document = Document(
@@ -48,8 +48,8 @@ def test_host_document_describes_the_tool_it_is_named_after() -> None:
     ]
 
 
-def test_edge_may_lead_to_a_node_without_a_document() -> None:
-    """A graph file of the host must work without documents of tools."""
+def test_edge_may_connect_nodes_without_documents() -> None:
+    """A host may write edges between tools that have no documents."""
     document = Document(
         id="urn:d:1",
         title="Plan",
@@ -61,8 +61,8 @@ def test_edge_may_lead_to_a_node_without_a_document() -> None:
     assert ("tool:1", "requires", "tool:2") in [(f.subject, f.predicate, f.object) for f in stated]
 
 
-def test_declared_fact_wins_over_an_equal_one() -> None:
-    """A host is trusted more than an upstream."""
+def test_declared_fact_replaces_an_equal_undeclared_fact() -> None:
+    """Facts of the host are trusted more than facts of an upstream."""
     upstream = Document(
         id="urn:t:1", title="a", path="up", requires=links("urn:t:2"), declared=False
     )
@@ -80,7 +80,7 @@ def test_concept_keeps_the_label_of_its_link() -> None:
     assert ["Billing"] == objects(stated, "prefLabel")
 
 
-def test_texts_have_the_language_and_empty_ones_are_left_out() -> None:
+def test_facts_keep_the_language_of_texts_and_omit_empty_texts() -> None:
     document = Document(
         id="urn:t:1",
         title="Rechnung",
@@ -131,15 +131,15 @@ def documents_of(*labels: str) -> list[Document]:
     return [Document(id=f"urn:t:{label}", title=label) for label in labels]
 
 
-def test_forbidden_edges_are_not_derived() -> None:
-    """A relation is forbidden in both directions."""
+def test_edge_forbidden_by_the_host_is_not_derived() -> None:
+    """The edge ``related`` is then forbidden in both directions."""
     stated = extract_facts([parse(BAN), *documents_of("a", "b", "c", "d")], derived=GUESSES)
 
     expected = [("urn:t:b", "nextStep", "urn:t:a")]
     assert expected == [(f.subject, f.predicate, f.object) for f in stated if f.origin]
 
 
-def test_upstream_cannot_forbid_and_declared_edges_stay() -> None:
+def test_upstream_cannot_forbid_edges_and_declared_edges_cannot_be_forbidden() -> None:
     host_document = Document(id="urn:t:a", title="a", next_steps=links("b"))
     stranger = parse(BAN, declared=False)
     host = parse(BAN)
@@ -155,9 +155,9 @@ def test_upstream_cannot_forbid_and_declared_edges_stay() -> None:
     ]
 
 
-def test_declared_weight_overrides_a_derived_one() -> None:
-    """A declared weight may be higher or lower. Of equally trusted facts, the greatest weight is
-    used.
+def test_declared_weight_replaces_the_weight_of_an_equal_derived_fact() -> None:
+    """The declared weight may be higher or lower. If both facts are declared or both derived, the
+    greater weight is used.
     """
     edge = Edge(subject="urn:t:a", predicate="nextStep", object="urn:t:b", weight=0.3)
     host = Document(id="urn:t:a", title="a", edges=(edge,))

@@ -23,19 +23,21 @@ from graphs.facts import PREDICATES, context, iri, is_iri, resolve, role
         ("", None),
     ],
 )
-def test_resolve_accepts_names_prefixed_names_and_iris(word: str, expected: str | None) -> None:
+def test_resolve_finds_predicates_by_name_prefixed_name_or_iri(
+    word: str, expected: str | None
+) -> None:
     assert expected == resolve(word)
 
 
 def test_context_contains_every_predicate() -> None:
-    """Other JSON-LD readers must see the same terms."""
+    """Readers of the exported JSON-LD must see the same predicates."""
     terms = context()
 
     assert [] == [name for name in PREDICATES if name not in terms]
     assert {"@id": "http://purl.org/dc/terms/requires", "@type": "@id"} == terms["requires"]
 
 
-def test_foreign_iri_has_the_role_fact() -> None:
+def test_role_of_an_iri_outside_the_vocabulary_is_fact() -> None:
     assert ("fact", "https://e.org/p") == (role("https://e.org/p"), iri("https://e.org/p"))
 
 

@@ -40,13 +40,13 @@ def words(text: str, *, language: str = "") -> list[str]:
         ("→ ...", []),
     ],
 )
-def test_tokens_returns_these_terms(text: str, expected: list[str]) -> None:
+def test_tokens_returns_the_terms_of_a_text(text: str, expected: list[str]) -> None:
     assert expected == words(text)
 
 
 @pytest.mark.parametrize("pair", ["किताब किताबें", "χώρα χώρες", "كتاب الكتاب", "քաղաքը քաղաքի"])
-def test_each_script_has_its_stemmer(pair: str) -> None:
-    """Search without a model must work in the languages of the texts."""
+def test_tokens_stems_each_script_with_its_own_stemmer(pair: str) -> None:
+    """Search without an embedding model must work in the languages of the texts."""
     first, other = words(pair)
 
     assert first == other
@@ -61,10 +61,8 @@ def test_each_script_has_its_stemmer(pair: str) -> None:
         ("die was", "de", ["die", "was"]),
     ],
 )
-def test_language_chooses_a_stemmer_of_the_same_script(
-    text: str, language: str, expected: list[str]
-) -> None:
-    """The German ``die`` and ``was`` are function words only in English."""
+def test_tokens_stems_in_the_given_language(text: str, language: str, expected: list[str]) -> None:
+    """The stop list is English, so ``was`` is kept in other languages."""
     assert expected == words(text, language=language)
 
 
@@ -78,7 +76,9 @@ def test_language_chooses_a_stemmer_of_the_same_script(
         ("", []),
     ],
 )
-def test_identifier_is_split_at_separators_and_case_changes(name: str, expected: list[str]) -> None:
+def test_split_identifier_splits_at_separators_and_case_changes(
+    name: str, expected: list[str]
+) -> None:
     assert tuple(expected) == split_identifier(name)
 
 
@@ -88,7 +88,7 @@ def test_fold_ignores_case_and_separators() -> None:
 
 @settings(deadline=None)
 @given(st.text(st.characters(blacklist_categories=()), max_size=80))
-def test_any_text_gives_clean_terms_and_a_slug(text: str) -> None:
+def test_any_text_can_be_tokenized_and_made_a_slug(text: str) -> None:
     """Texts come from untrusted servers."""
     assert all(term and term == term.strip() for term in words(text))
     assert slug(text)
@@ -100,5 +100,5 @@ def test_slugs_of_different_labels_differ() -> None:
     assert len(names) == len({slug(name) for name in names})
 
 
-def test_slug_ignores_case_spaces_and_composition() -> None:
+def test_slug_ignores_case_spaces_and_unicode_composition() -> None:
     assert [slug("Größe-2")] * 3 == [slug("größe_2"), slug(" GRÖSSE  2 "), slug("Gro\u0308ße 2")]

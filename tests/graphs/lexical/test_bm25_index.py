@@ -26,12 +26,12 @@ INDEX = BM25Index.build(DOCUMENTS, weights=WEIGHTS)
         ("wheather of cities", 2),
     ],
 )
-def test_best_document_is_first(query: str, best: int) -> None:
+def test_match_scores_the_best_document_highest(query: str, best: int) -> None:
     assert best == int(np.argmax(INDEX.match(query).scores))
 
 
-def test_coverage_is_the_share_of_matched_words() -> None:
-    """Coverages are comparable between queries. Corrections and unknown words lower them."""
+def test_coverage_is_the_share_of_the_query_that_a_document_matches() -> None:
+    """Spelling corrections and unknown words give a lower coverage."""
     index = BM25Index.build([{"a": "red green"}, {"a": "blue white"}], weights={"a": 1.0})
 
     assert [1.0, 0.0] == index.match("red green").coverage.tolist()
@@ -40,8 +40,8 @@ def test_coverage_is_the_share_of_matched_words() -> None:
     assert INDEX.match("invoice").coverage[0] > INDEX.match("invoice qwxyzzy").coverage[0] > 0
 
 
-def test_unmatched_words_keep_their_spelling() -> None:
-    """A model can fix a query if it knows which word failed."""
+def test_unmatched_returns_unknown_words_as_the_query_spells_them() -> None:
+    """A model can correct a query if it knows which words matched no document."""
     assert ("Xylophones", "y7") == INDEX.analyze(
         "Xylophones invoice y7 invioce Xylophones"
     ).unmatched
@@ -51,8 +51,10 @@ def test_unmatched_words_keep_their_spelling() -> None:
     ).unmatched  # A field without a weight is not indexed.
 
 
-def test_long_query_is_cut_at_the_maximum_number_of_words() -> None:
-    """In a script without spaces, each letter begins a word, so thousands would be looked up."""
+def test_analyze_ignores_words_beyond_the_maximum_of_a_query() -> None:
+    """In a script without spaces each letter begins a word, so a long query has thousands of
+    words.
+    """
     letters = "".join(chr(0x4E00 + number) for number in range(4096))
     prose = " ".join(f"{number}" for number in range(400))
 
@@ -61,7 +63,7 @@ def test_long_query_is_cut_at_the_maximum_number_of_words() -> None:
     assert not INDEX.match(f"{letters} invoice").scores.any()
 
 
-def test_rare_words_heavy_fields_and_short_fields_score_higher() -> None:
+def test_match_scores_rare_words_weighty_fields_and_short_fields_higher() -> None:
     index = BM25Index.build(
         [{"name": "mail", "text": "send"}, {"name": "send", "text": "mail"}, {"text": "send"}],
         weights={"name": 3.0, "text": 1.0},
@@ -75,7 +77,9 @@ def test_rare_words_heavy_fields_and_short_fields_score_higher() -> None:
 
 
 def test_keyword_stuffing_neither_wins_nor_changes_other_scores() -> None:
-    """Texts with all words rank below a document with half of the query's words."""
+    """Stuffed documents contain all words of the query, and rank below a document with half of
+    them.
+    """
     honest = [{"a": f"red green thing{number}"} for number in range(20)]
     heap = {"a": " ".join(["red", "green", "blue", *(f"word{number}" for number in range(500))])}
     index = BM25Index.build([*honest, *[heap] * 5], weights={"a": 1.0})
@@ -88,7 +92,7 @@ def test_keyword_stuffing_neither_wins_nor_changes_other_scores() -> None:
     assert red[0] == pytest.approx(red[1])
 
 
-def test_misspelt_word_matches_its_correction() -> None:
+def test_misspelt_word_of_a_query_matches_its_correction() -> None:
     matches = INDEX.document_matches("create invoyce", [0, 1])
 
     assert ("create", "invoyce") == matches.words[0]
@@ -96,28 +100,28 @@ def test_misspelt_word_matches_its_correction() -> None:
 
 
 @pytest.mark.parametrize("query", ["", "→"])
-def test_empty_query_scores_zero(query: str) -> None:
+def test_empty_query_scores_every_document_0(query: str) -> None:
     hits = INDEX.match(query)
 
     assert ([0.0] * 3, [0.0] * 3, ()) == (hits.scores.tolist(), hits.coverage.tolist(), hits.words)
 
 
 @pytest.mark.parametrize("documents", [[], [{}], [{"name": ""}]])
-def test_empty_index_answers_queries(documents: list[dict[str, str]]) -> None:
+def test_index_without_documents_answers_queries(documents: list[dict[str, str]]) -> None:
     hits = BM25Index.build(documents, weights=WEIGHTS).match("create invoice")
 
     assert [0.0] * len(documents) == hits.scores.tolist()
     assert ("create", "invoice") == hits.unmatched
 
 
-def test_word_with_a_number_matches_the_word() -> None:
-    """``sha256`` is a kind of ``sha``, but ``sha1`` is not ``sha256``."""
+def test_query_word_that_ends_with_a_number_matches_the_word_without_it() -> None:
+    """``sha256`` matches ``sha``, but it does not match ``sha1``."""
     index = BM25Index.build([{"a": "sha hash"}, {"a": "sha256 hash"}], weights={"a": 1.0})
 
     assert 0 < index.match("sha256").scores[0] < index.match("sha256").scores[1]
 
 
-def test_missing_space_is_corrected() -> None:
+def test_query_word_with_a_missing_space_matches_both_words() -> None:
     index = BM25Index.build([{"a": "create invoice"}, {"a": "create issue"}], weights={"a": 1.0})
 
     assert ("createinvoice",) == index.match("createinvoice").words
@@ -125,8 +129,8 @@ def test_missing_space_is_corrected() -> None:
     assert ("invoicexissue", "x" * 40) == index.analyze(f"invoicexissue {'x' * 40}").unmatched
 
 
-def test_many_unknown_words_count_less_each() -> None:
-    """In a long request, the known words should decide."""
+def test_corrections_count_less_if_a_query_has_many_unknown_words() -> None:
+    """In a long request, the words that the index contains should decide."""
     index = BM25Index.build([{"a": "invoice"}, {"a": "weather"}], weights={"a": 1.0})
     strangers = " ".join(f"qqqq{first}{two}" for first in "abcdef" for two in "ghijklmn")
 
@@ -135,7 +139,7 @@ def test_many_unknown_words_count_less_each() -> None:
     )
 
 
-def test_query_is_stemmed_in_all_languages_of_the_index() -> None:
+def test_query_is_stemmed_in_all_languages_of_the_indexed_texts() -> None:
     """The language of a query is unknown."""
     index = BM25Index.build(
         [
@@ -154,22 +158,22 @@ def test_query_is_stemmed_in_all_languages_of_the_index() -> None:
     assert ("", "de", "fr") == index.languages
 
 
-def test_identifier_matches_as_a_whole_in_another_language() -> None:
-    """``MeinHaus`` is one word in a German text."""
+def test_query_identifier_matches_a_whole_word_of_another_language() -> None:
+    """In a German text, ``MeinHaus`` is one word."""
     index = BM25Index.build([{"a": (("MeinHaus", "de"),)}, {"a": "nichts"}], weights={"a": 1.0})
 
     assert 0 == int(np.argmax(index.match("meinhaus").scores))
     assert index.match("MeinHaus").scores[0] > 0
 
 
-def test_tokens_of_a_query_give_the_same_result() -> None:
+def test_match_accepts_the_tokens_of_a_query_instead_of_its_text() -> None:
     query = "create the wether invoice"
 
     assert INDEX.match(query).scores.tolist() == INDEX.match(tokens(query)).scores.tolist()
 
 
-def test_index_sorts_more_terms_than_16_bits() -> None:
-    """The term numbers are sorted 16 bits at a time."""
+def test_index_can_have_more_terms_than_16_bits_can_number() -> None:
+    """The ids of terms are sorted 16 bits at a time."""
     documents = [{"name": f"x{number} y{number}"} for number in range(40_000)]
 
     index = BM25Index.build(documents, weights=WEIGHTS)
@@ -178,7 +182,7 @@ def test_index_sorts_more_terms_than_16_bits() -> None:
     assert [7] == index.match("x7").scores.nonzero()[0].tolist()
 
 
-def test_fields_containing_returns_the_fields_of_a_word() -> None:
+def test_fields_containing_returns_the_fields_with_a_word_of_the_query() -> None:
     (word,) = INDEX.analyze("weather").terms
     (identifier,) = INDEX.analyze("GitHub").terms
 

@@ -24,11 +24,11 @@ def test_suggest_corrects_misspelt_words(word: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize("word", ["kitchen", "1ssu", "y" * 40, "qqqq", ""])
-def test_suggest_returns_nothing_without_a_similar_word(word: str) -> None:
+def test_suggest_returns_nothing_if_no_indexed_word_is_similar(word: str) -> None:
     assert () == TrigramIndex(WORDS).suggest(word) == TrigramIndex([]).suggest(word)
 
 
-def test_suggest_ranks_fewer_edits_first() -> None:
+def test_suggest_ranks_words_with_fewer_edits_first() -> None:
     suggestions = TrigramIndex(["carpets", "carpet", "carped"]).suggest("carpett")
 
     assert (("carpet", 0.8), ("carpets", 0.8), ("carped", 0.5)) == suggestions

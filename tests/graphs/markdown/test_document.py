@@ -77,7 +77,7 @@ DOCUMENTS = st.builds(
 
 @settings(deadline=None)
 @given(DOCUMENTS)
-def test_rendered_document_is_parsed_back_unchanged(document: Document) -> None:
+def test_parse_restores_a_rendered_document(document: Document) -> None:
     text = render(document)
 
     assert document == parse(text)
@@ -86,7 +86,7 @@ def test_rendered_document_is_parsed_back_unchanged(document: Document) -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=24).map("".join))
-def test_parsed_document_is_unchanged_after_rendering_and_parsing(text: str) -> None:
+def test_parse_restores_a_parsed_and_rendered_document(text: str) -> None:
     try:
         document = parse(text, path="a.md")
     except DocumentError:
@@ -97,7 +97,7 @@ def test_parsed_document_is_unchanged_after_rendering_and_parsing(text: str) -> 
 
 @settings(deadline=None)
 @given(st.text(WILD, max_size=200))
-def test_any_text_gives_a_document_or_a_document_error(text: str) -> None:
+def test_parse_raises_only_document_errors_for_any_text(text: str) -> None:
     with contextlib.suppress(DocumentError):
         parse(render(parse(text, path="a.md")), path="a.md")
 
@@ -117,19 +117,19 @@ def test_any_text_gives_a_document_or_a_document_error(text: str) -> None:
     ],
     ids=["line", "brackets", "wikilinks", "links", "arrow", "code", "lists", "quotes", "cjk"],
 )
-def test_long_line_is_parsed(text: str) -> None:
-    """Parsing takes linear time, so no document can block a build."""
+def test_parse_reads_very_long_lines(text: str) -> None:
+    """The time is linear in the length, so no document can block a build."""
     assert () == parse(text, path="a.md").edges
 
 
 @pytest.mark.parametrize("text", ["a" * 3_000_000, "# a\n" * (MAX_DOCUMENT_LINES + 1)])
-def test_too_large_document_is_refused(text: str) -> None:
+def test_parse_refuses_a_too_large_text(text: str) -> None:
     with pytest.raises(DocumentError, match="split the document"):
         parse(text, path="a.md")
 
 
-def test_paths_give_ids_and_resolve_links() -> None:
-    """A folder can be moved as a whole."""
+def test_path_of_a_document_gives_its_id_and_resolves_its_links() -> None:
+    """Paths are relative, so a folder of documents can be moved as a whole."""
     document = parse("[b](../b.md) --requires--> [c](c.md)\n\n[d](./d.md)", path="x/a.md")
 
     expected = (
@@ -139,7 +139,7 @@ def test_paths_give_ids_and_resolve_links() -> None:
     assert (expected, "a") == (document.edges, document.title)
 
 
-def test_duplicate_edge_has_the_line_of_the_body() -> None:
+def test_edge_in_front_matter_and_body_has_the_line_of_the_body() -> None:
     """The body is the part that people read."""
     text = "---\nid: a\ngraph_edges: [{predicate: requires, object: b}]\n---\n--requires--> b\n"
     other = Edge(subject="x", predicate="requires", object="y")
@@ -151,7 +151,7 @@ def test_duplicate_edge_has_the_line_of_the_body() -> None:
     assert '  - {subject: "x", predicate: "requires", object: "y"}\n' in written
 
 
-def test_windows_line_ends_and_a_byte_order_mark_are_ignored() -> None:
+def test_parse_ignores_windows_line_ends_and_a_byte_order_mark() -> None:
     text = "---\nid: a\ntitle: b\n---\n\n# c\n\nd\ne\n"
 
     assert parse(text) == parse("\ufeff" + text.replace("\n", "\r\n"))
@@ -161,11 +161,11 @@ def test_windows_line_ends_and_a_byte_order_mark_are_ignored() -> None:
     "text",
     ["a--requires--> b", "a -- requires --> b", "--> b", "a --x-->", "`a --requires--> b` c"],
 )
-def test_text_similar_to_an_arrow_is_not_a_statement(text: str) -> None:
+def test_parse_does_not_read_text_similar_to_an_arrow_as_a_statement(text: str) -> None:
     assert () == parse(text, path="a.md").edges
 
 
-def test_heading_on_two_lines_is_one_statement() -> None:
+def test_parse_reads_an_arrow_in_a_heading_on_two_lines() -> None:
     """The heading is rendered on one line, with the same meaning."""
     document = parse("---\nid: a\n---\nb\n--requires--> c\n===\n")
 
@@ -173,7 +173,7 @@ def test_heading_on_two_lines_is_one_statement() -> None:
     assert document == parse(render(document))
 
 
-def test_keys_in_snake_case_and_camel_case_are_equal() -> None:
+def test_parse_accepts_keys_in_snake_case_and_camel_case() -> None:
     front = "id: a\ntitle: a\n{}: [x]\n"
 
     for camel, snake in (("graphNextSteps", "graph_next_steps"), ("entityHints", "entity_hints")):
@@ -181,7 +181,7 @@ def test_keys_in_snake_case_and_camel_case_are_equal() -> None:
         assert 1 == len({parse(text) for text in texts})
 
 
-def test_id_and_url_may_differ() -> None:
+def test_document_can_have_an_id_and_another_url() -> None:
     url_only = parse("---\ncanonical_url: https://e.org/a\ntitle: a\n---\n")
     two = parse("---\nid: a\ncanonical_url: https://e.org/a\ntitle: a\n---\n")
 

@@ -32,25 +32,25 @@ ROW = '{subject: "shop/pay", predicate: "requires", object: "shop/login"}'
     ],
     ids=["no list", "a list", "no front matter", "another spelling"],
 )
-def test_add_edge_changes_only_one_row(before: str, after: str) -> None:
+def test_add_edge_adds_one_row_and_changes_no_other_text(before: str, after: str) -> None:
     assert after == add_edge(before, EDGE)
     assert EDGE in parse(after).edges
 
 
-def test_forbidden_edge_is_added_to_its_own_list() -> None:
+def test_add_edge_adds_a_forbidden_edge_to_the_list_of_forbidden_edges() -> None:
     text = add_edge("---\ntitle: T\n---\n", EDGE, forbidden=True)
 
     assert ((), (EDGE,)) == (parse(text).edges, parse(text).forbidden)
 
 
-def test_existing_edge_is_not_added_again() -> None:
+def test_add_edge_does_not_repeat_an_existing_edge() -> None:
     text = add_edge("---\ntitle: T\n---\n", EDGE)
 
     assert text == add_edge(text, EDGE)
 
 
 @pytest.mark.parametrize("name", ['a"}\n---\n# x', "a --> b", "a\n  - b", "*x", "שלום", "#", "`a`"])
-def test_hostile_names_cannot_end_the_row_or_the_front_matter(name: str) -> None:
+def test_add_edge_escapes_names_that_could_end_the_row_or_the_front_matter(name: str) -> None:
     edge = Edge(subject=name, predicate="nextStep", object=name)
 
     text = add_edge("---\ntitle: T\n---\nText\n", edge)
@@ -68,14 +68,14 @@ def test_hostile_names_cannot_end_the_row_or_the_front_matter(name: str) -> None
     ],
     ids=["on one line", "without rows", "too long"],
 )
-def test_text_that_cannot_be_edited_safely_is_refused(text: str) -> None:
-    """The message contains the row to add by hand."""
+def test_add_edge_refuses_text_that_cannot_be_edited_safely(text: str) -> None:
+    """The message contains the row, so that a person can add it."""
     with pytest.raises(DocumentError, match=r"t\.md.* by hand") as error:
         add_edge(text, EDGE, path="t.md")
 
     assert ROW in str(error.value)
 
 
-def test_invalid_text_is_not_edited() -> None:
+def test_add_edge_refuses_an_invalid_document() -> None:
     with pytest.raises(DocumentError, match=r"t\.md:1: the front matter is not closed"):
         add_edge("---\ntitle: T", EDGE, path="t.md")

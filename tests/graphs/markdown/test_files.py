@@ -10,8 +10,10 @@ from graphs.errors import DocumentError, GraphError
 from graphs.markdown import Document, collect
 
 
-def test_folder_is_read_sorted_with_relative_paths(tmp_path: Path) -> None:
-    """Equal folders give equal documents on every machine."""
+def test_read_returns_the_documents_of_a_folder_sorted_by_path(tmp_path: Path) -> None:
+    """The paths are relative to the folder, so equal folders give equal documents on every
+    machine.
+    """
     (tmp_path / "sub").mkdir()
     for name in ("b.md", "a.md", "sub/c.md", "note.txt"):
         (tmp_path / name).write_text(f"# {name}\n")
@@ -19,7 +21,7 @@ def test_folder_is_read_sorted_with_relative_paths(tmp_path: Path) -> None:
     assert ["a.md", "b.md", "sub/c.md"] == [document.path for document in read(tmp_path)]
 
 
-def test_written_documents_are_read_back(tmp_path: Path) -> None:
+def test_read_restores_the_documents_that_write_wrote(tmp_path: Path) -> None:
     documents = (
         Document(id="urn:t:1", path="x/a.md", title="a"),
         Document(id="urn:t:2", title="Погода now"),
@@ -54,7 +56,7 @@ def test_read_accepts_a_single_file_or_a_bundle(tmp_path: Path) -> None:
         ('{"version": 1, "documents": [{"path": " ", "content": ""}]}', "lacks text `path`"),
     ],
 )
-def test_invalid_bundle_is_an_error_with_the_reason(
+def test_read_of_an_invalid_bundle_raises_an_error_with_the_reason(
     tmp_path: Path, text: str, message: str
 ) -> None:
     (tmp_path / "b.json").write_text(text)
@@ -63,7 +65,7 @@ def test_invalid_bundle_is_an_error_with_the_reason(
         read(tmp_path / "b.json")
 
 
-def test_invalid_utf8_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_read_refuses_invalid_utf8_and_names_its_line(tmp_path: Path) -> None:
     """Guessing an encoding could give wrong names."""
     (tmp_path / "a.md").write_bytes(b"# a\n\n\xff\xfe")
 
@@ -74,14 +76,14 @@ def test_invalid_utf8_is_refused_with_its_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["../a.md", "/etc/a.md", "x/../../a.md"])
-def test_document_path_outside_the_folder_is_refused(tmp_path: Path, path: str) -> None:
-    """Paths may come from untrusted bundles."""
+def test_write_refuses_a_document_path_outside_the_folder(tmp_path: Path, path: str) -> None:
+    """The documents may come from an untrusted bundle."""
     with pytest.raises(GraphError, match="leads out of the folder"):
         write([Document(id="urn:t:1", path=path, title="a")], tmp_path)
 
 
-def test_two_documents_with_one_file_are_refused(tmp_path: Path) -> None:
-    """The second document would replace the first."""
+def test_write_refuses_two_documents_with_the_same_path(tmp_path: Path) -> None:
+    """The second file would replace the first."""
     documents = [Document(id=f"urn:t:{number}", title="a") for number in range(2)]
 
     with pytest.raises(GraphError, match="two documents have the file"):
@@ -107,7 +109,7 @@ def test_collect_skips_invalid_documents(tmp_path: Path) -> None:
         collect(tmp_path / "no")
 
 
-def test_unchanged_text_is_not_parsed_again(tmp_path: Path) -> None:
+def test_collect_does_not_parse_an_unchanged_text_again(tmp_path: Path) -> None:
     for number in range(9):
         (tmp_path / f"{number}.md").write_text(f"# tool {number}\n")
     before, _ = collect(tmp_path)

@@ -1,4 +1,4 @@
-"""Front matter that text fixtures cannot contain: sizes, depths, characters."""
+"""Parsing of front matter that is too large or too deep, or has forbidden characters."""
 
 from __future__ import annotations
 
@@ -21,20 +21,22 @@ from graphs.markdown.frontmatter import read
     ],
     ids=["large", "lists", "mappings", "dashes", "surrogate", "control"],
 )
-def test_dangerous_front_matter_is_refused(block: str, detail: str) -> None:
-    """Documents may be untrusted, so parsing must stay cheap."""
+def test_read_refuses_front_matter_that_could_exhaust_memory_or_time(
+    block: str, detail: str
+) -> None:
+    """Documents may be untrusted."""
     with pytest.raises(DocumentError) as caught:
         read(block)
 
     assert detail == caught.value.detail
 
 
-def test_empty_block_is_an_empty_mapping() -> None:
+def test_read_of_an_empty_block_returns_an_empty_mapping() -> None:
     assert {} == read("")
 
 
-def test_scalars_are_strings_with_their_line() -> None:
-    """``no`` may be a country and ``1.10`` a version."""
+def test_read_returns_every_scalar_as_a_string_with_its_line() -> None:
+    """YAML would read the country ``no`` as a boolean and the version ``1.10`` as a number."""
     expected = {
         "no": Scalar(text="1.10", line=7),
         "on": [Scalar(text="no", line=8), Scalar(text="", line=9)],

@@ -26,7 +26,7 @@ from graphs.rdf import (
     validate,
 )
 
-# rdflib 7 reads JSON-LD through its own class, which it calls deprecated.
+# rdflib 7 reads JSON-LD with its own class ConjunctiveGraph, which it has deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning")
 
 TEXT = """---
@@ -57,12 +57,12 @@ FORMS = [(to_turtle, from_turtle), (to_json_ld, from_json_ld), (to_n_triples, fr
 
 
 def test_json_ld_export_contains_its_context() -> None:
-    """Readers must not need to fetch anything."""
+    """Readers of the JSON-LD must not need to fetch the context."""
     assert json.loads(to_json_ld(FACTS))["@context"] == json.loads(json.dumps(context()))
 
 
-def test_export_sorts_triples_and_numbered_prefixes() -> None:
-    """A diff of two exports shows the changes."""
+def test_to_turtle_sorts_triples_and_numbers_prefixes_in_order() -> None:
+    """A diff of two exports then shows only the changes."""
     lines = to_n_triples(FACTS).splitlines()
 
     assert sorted(lines) == lines
@@ -74,8 +74,8 @@ def test_export_sorts_triples_and_numbered_prefixes() -> None:
     assert numbered == to_turtle(facts).splitlines()[:4]
 
 
-def test_export_has_a_scheme_of_concepts_and_files_of_documents() -> None:
-    """Readers of SKOS begin at the top concepts."""
+def test_export_lists_concepts_in_a_scheme_and_names_the_file_of_a_document() -> None:
+    """Readers of SKOS begin at the top concepts of a scheme."""
     graph = to_rdf(FACTS)
 
     (top,) = graph.objects(SCHEME, SKOS.hasTopConcept)
@@ -103,7 +103,7 @@ def test_export_replaces_invalid_ids_and_texts() -> None:
 
 
 def test_importing_graphs_does_not_import_rdflib() -> None:
-    """The import takes long, and most starts do not need it."""
+    """Importing rdflib takes long, and most starts do not need it."""
     code = "import sys, graphs; print('rdflib' in sys.modules)"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -111,21 +111,23 @@ def test_importing_graphs_does_not_import_rdflib() -> None:
     assert "False\n" == done.stdout
 
 
-# -- weights and rules --------------------------------------------------------------------------
+# Tests of weights and rules: facts that only an export adds.
 
 _ADDED = {"inScheme", "hasTopConcept", "wasDerivedFrom"}
 
 
 def without_export_facts(facts: Sequence[Fact]) -> set[Fact]:
-    """Leave out facts that only an export adds: the scheme and the provenance of documents."""
+    """Return *facts* without facts that only an export adds: the scheme of concepts and the files
+    of documents.
+    """
     return {f for f in facts if f.predicate not in _ADDED and f.subject != str(SCHEME)}
 
 
 @pytest.mark.parametrize(("write", "read"), FORMS)
-def test_import_restores_weight_and_origin(
+def test_import_restores_the_weight_and_rule_of_a_fact(
     write: Callable[[Sequence[Fact]], str], read: Callable[[str], tuple[Fact, ...]]
 ) -> None:
-    """A fact derived by a rule must not become declared."""
+    """A fact derived by a rule must not become a declared fact."""
     again = read(write(FACTS))
 
     def statements(facts: Iterable[Fact]) -> set[tuple[object, ...]]:
@@ -155,7 +157,7 @@ def test_import_restores_weight_and_origin(
         unique_by=lambda fact: (fact.subject, fact.predicate, fact.object),
     )
 )
-def test_import_restores_any_weighted_edge(
+def test_import_restores_edges_with_any_weight(
     write: Callable[[Sequence[Fact]], str],
     read: Callable[[str], tuple[Fact, ...]],
     stated: list[Fact],
@@ -164,13 +166,13 @@ def test_import_restores_any_weighted_edge(
     assert set(stated) == without_export_facts(read(write(stated)))
 
 
-def test_edge_without_a_weight_is_one_triple() -> None:
+def test_edge_without_a_weight_is_exported_as_one_triple() -> None:
     plain = extract_facts([parse("---\nid: urn:t:a\ntitle: a\nrequires: urn:t:b\n---\n")])
 
     assert not list(to_rdf(plain).subjects(RDF.type, RDF.Statement))
 
 
-def test_import_replaces_an_invalid_weight_by_1() -> None:
+def test_import_reads_an_invalid_weight_as_1() -> None:
     text = to_turtle(FACTS)
     hostile = text.replace("0.00001", '"much"').replace("0.123456789", "7.5")
     hostile = hostile.replace("tg:line 7", 'tg:line "99999999999"')
@@ -182,8 +184,8 @@ def test_import_replaces_an_invalid_weight_by_1() -> None:
     assert ("usage", 0, False) == (guess.origin, guess.line, guess.declared)
 
 
-def test_node_about_a_missing_statement_is_ignored() -> None:
-    """An rdf:Statement with another kind of id is a plain node."""
+def test_import_ignores_a_description_of_a_statement_that_is_not_made() -> None:
+    """An ``rdf:Statement`` whose id was not written by an export is imported as a plain node."""
     bare = [fact for fact in from_turtle(to_turtle(FACTS)) if fact.predicate != "nextStep"]
     text = to_turtle([GUESS])
     without = "\n".join(line for line in text.splitlines() if "nextStep <urn:t:a>" not in line)
@@ -195,7 +197,7 @@ def test_node_about_a_missing_statement_is_ignored() -> None:
     assert FILE_BASE + "derived/usage%20%C3%A9" in text
 
 
-# -- texts from elsewhere ----------------------------------------------------------------------
+# Tests of RDF from untrusted sources: texts that could cause a fetch.
 
 FETCHING = {
     "string": '{"@context": "https://e.org/c.jsonld", "name": "a"}',
@@ -244,20 +246,20 @@ NOTHINGS = [
 @example([text_fact("name", "0"), text_fact("name", "")])
 @example(NOTHINGS)
 @example(NOTHINGS[::-1])
-def test_every_format_keeps_every_text(stated: list[Fact]) -> None:
+def test_export_and_import_keep_every_text_in_every_format(stated: list[Fact]) -> None:
     turtles = from_turtle(to_turtle(stated)), from_turtle(to_n_triples(stated))
     for facts in (*turtles, from_json_ld(to_json_ld(stated))):
         assert set(stated) == set(facts)
 
 
 @pytest.mark.parametrize("number", ["NaN", "INF"])
-def test_numbers_unknown_to_json_are_written_as_texts(number: str) -> None:
+def test_to_json_ld_writes_numbers_that_json_lacks_as_texts(number: str) -> None:
     text = to_json_ld([text_fact("https://e.org/p", number, _XSD + "double")])
 
     assert {"type": "xsd:double", "@value": number} == json.loads(text)["https://e.org/p"]
 
 
-def test_import_keeps_the_order_and_numbers_blank_nodes() -> None:
+def test_from_turtle_keeps_the_order_of_the_text_and_numbers_blank_nodes() -> None:
     """Equal texts give equal facts on every machine."""
     text = '@prefix s: <https://schema.org/> .\n<urn:a> s:author [ s:name "b" ] ; s:name "a" .\n'
 
@@ -280,7 +282,7 @@ def test_packaged_context_equals_the_vocabulary() -> None:
 
 
 @pytest.mark.parametrize("text", FETCHING.values(), ids=FETCHING)
-def test_reference_to_a_context_is_refused_before_parsing(text: str) -> None:
+def test_from_json_ld_refuses_a_reference_to_a_context_before_parsing(text: str) -> None:
     with pytest.raises(DocumentError, match=r"would have to be fetched|names a context"):
         from_json_ld(text, path="a.jsonld")
 
@@ -296,7 +298,9 @@ def test_reference_to_a_context_is_refused_before_parsing(text: str) -> None:
         ('{"@context": 5, "a": 1}', "the context 5 would have to be fetched"),
     ],
 )
-def test_invalid_or_hostile_json_is_a_document_error(text: str, detail: str) -> None:
+def test_from_json_ld_raises_a_document_error_for_invalid_or_hostile_json(
+    text: str, detail: str
+) -> None:
     with pytest.raises(DocumentError, match=detail):
         from_json_ld(text)
 
@@ -304,12 +308,12 @@ def test_invalid_or_hostile_json_is_a_document_error(text: str, detail: str) -> 
 @pytest.mark.parametrize(
     "text", ["<urn:a> <urn:b>", "[" * 20_000, "<urn:a> <urn:b> " + "(" * 20_000, "\x00", "a b c ."]
 )
-def test_invalid_or_hostile_turtle_is_a_document_error(text: str) -> None:
+def test_from_turtle_raises_a_document_error_for_invalid_or_hostile_text(text: str) -> None:
     with pytest.raises(DocumentError):
         from_turtle(text, path="a.ttl")
 
 
-def test_too_large_text_is_refused() -> None:
+def test_import_refuses_a_too_large_text() -> None:
     with pytest.raises(DocumentError, match="more than 64 MB"):
         from_turtle(" " * (MAX_RDF_CHARS + 1))
 
@@ -338,8 +342,8 @@ print(json.dumps([opened, refused]))
 """
 
 
-def test_no_text_causes_a_fetch() -> None:
-    """An audit hook sees every socket and file that Python opens."""
+def test_import_opens_no_socket_or_file_for_any_text() -> None:
+    """A Python audit hook records every socket and file that is opened."""
     queries = [
         "SELECT * FROM <http://127.0.0.1:9/x> { ?s ?p ?o }",
         "ASK { SERVICE <http://127.0.0.1:9/x> { ?s ?p ?o } }",

@@ -18,11 +18,11 @@ GOOD = extract_facts(
 )
 
 
-def test_graph_of_documents_matches_the_shapes() -> None:
+def test_validate_finds_no_violations_in_a_graph_of_documents() -> None:
     assert () == validate(GOOD)
 
 
-def test_violations_name_the_node_and_the_problem() -> None:
+def test_validate_names_the_node_and_the_problem_of_a_violation() -> None:
     nameless = tuple(f for f in GOOD if (f.subject, f.predicate) != ("urn:t:a", "name"))
     vague = parse("---\nid: urn:t:c\ntitle: c\nrequires: some thing\n---\n")
 
@@ -43,7 +43,7 @@ OWN = """
 """
 
 
-def test_shapes_of_the_host_are_validated_too() -> None:
+def test_validate_also_uses_shapes_of_the_host() -> None:
     violations = validate(GOOD, shapes=OWN)
 
     assert {("urn:t:a", "say what it is"), ("urn:t:b", "say what it is")} <= {
@@ -64,7 +64,7 @@ except ExtraError as error:
 """
 
 
-def test_missing_pyshacl_is_an_error_with_the_extra() -> None:
+def test_validate_without_pyshacl_names_the_extra_to_install() -> None:
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True
     )

@@ -19,8 +19,8 @@ GRAPH = to_rdf(extract_facts([parse(text) for text in TEXTS]))
 NAMES = "SELECT ?name WHERE { ?node schema:name ?name } ORDER BY STR(?name)"
 
 
-def test_select_returns_plain_values_up_to_the_limit() -> None:
-    """The prefixes of the vocabulary are predefined."""
+def test_select_query_returns_plain_values_up_to_the_limit() -> None:
+    """The query uses the prefixes of the vocabulary without declaring them."""
     result = answer(GRAPH, NAMES)
 
     expected = (
@@ -33,7 +33,7 @@ def test_select_returns_plain_values_up_to_the_limit() -> None:
     assert (1, True) == (len(cut.rows), cut.truncated)
 
 
-def test_ask_construct_and_describe_are_answered() -> None:
+def test_ask_construct_and_describe_queries_are_answered() -> None:
     yes = answer(GRAPH, "ASK { <urn:t:a> dcterms:requires <urn:t:b> }")
     constructed = answer(GRAPH, "CONSTRUCT { ?b tg:before ?a } WHERE { ?a dcterms:requires ?b }")
     described = answer(GRAPH, "DESCRIBE <urn:t:b>", limit=2)
@@ -71,7 +71,7 @@ def test_ask_construct_and_describe_are_answered() -> None:
         ("SELECT ?o { ?s ?p ?o FILTER REGEX(?o, '(') }", "cannot be answered"),
     ],
 )
-def test_updates_fetches_and_invalid_queries_are_refused(text: str, reason: str) -> None:
+def test_updates_fetching_queries_and_invalid_queries_are_refused(text: str, reason: str) -> None:
     with pytest.raises(QueryError, match=reason):
         answer(GRAPH, text)
 
@@ -80,7 +80,7 @@ FACTS = extract_facts([parse(text) for text in TEXTS])
 HOSTILE = f"""SELECT ?x {{ BIND("{"a" * 40}!" AS ?x) FILTER REGEX(?x, "^(a+)+$") }}"""
 
 
-def test_query_process_answers_and_refuses() -> None:
+def test_query_process_returns_an_answer_or_a_refusal() -> None:
     answered = query_sparql(FACTS, NAMES, limit=1)
 
     (row,) = answered.rows
@@ -89,15 +89,15 @@ def test_query_process_answers_and_refuses() -> None:
         query_sparql(FACTS, "ASK { SERVICE <https://e.org/> { ?s ?p ?o } }")
 
 
-def test_hostile_regular_expression_stops_at_the_time_limit() -> None:
-    """The expression never returns to Python, so only the end of its process stops it."""
+def test_query_with_a_hostile_regular_expression_ends_at_the_time_limit() -> None:
+    """Matching the expression never returns to Python, so its process must be ended."""
     with pytest.raises(QueryTimeoutError) as caught:
         query_sparql(FACTS, HOSTILE, timeout_s=0.2)
 
     assert 0.2 == caught.value.timeout_s
 
 
-def test_failed_query_process_is_not_reported_as_a_timeout() -> None:
+def test_crash_of_the_query_process_is_not_reported_as_a_timeout() -> None:
     with pytest.raises(QueryError, match="its process ended"):
         query_sparql([replace(FACTS[0], subject=5)], NAMES)  # type: ignore[arg-type]
 
@@ -119,8 +119,8 @@ SERVICE = (
 )
 
 
-def test_service_queries_only_allowed_endpoints() -> None:
-    """The caller's own function sends the query, with the bound variables."""
+def test_service_part_queries_only_allowed_endpoints() -> None:
+    """The caller's function for the endpoint sends the query, with the variables bound so far."""
     queries: list[str] = []
 
     def ask(query: str) -> dict[str, object]:
@@ -139,8 +139,8 @@ def test_service_queries_only_allowed_endpoints() -> None:
         query_sparql(FACTS, SERVICE.replace("e.org", "other.org"), services=services)
 
 
-def test_service_with_an_error_or_a_variable_endpoint_fails() -> None:
-    """The function's own error reaches the caller, and the query process ends."""
+def test_service_part_with_a_failing_or_variable_endpoint_raises_an_error() -> None:
+    """The error of the caller's function is raised, and the query process ends."""
 
     def refuse(_query: str) -> dict[str, object]:
         raise QueryError("it is down")

@@ -1,4 +1,4 @@
-"""Audit rows of repeated refusals."""
+"""Counting of repeated refusals in the audit log."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ class Wall:
 
 
 def test_auditor_counts_repeated_refusals_by_minute_caller_and_name(tmp_path: Path) -> None:
-    """The count is written before the next row or on close. Other decisions are not counted."""
+    """The number of repetitions is written before the next row, or on close. Allowed calls are not
+    counted.
+    """
     wall, log = Wall(), SqlAuditLog(SqliteDatabase(tmp_path / "audit.sqlite3", AUDIT))
     auditor = Auditor(log, AuditOptions(), wall=wall)
 
@@ -76,7 +78,7 @@ class AwayLog(SqlAuditLog):
         super().append(row)
 
 
-def test_refusal_count_survives_a_failing_log_with_the_time_of_its_minute(tmp_path: Path) -> None:
+def test_auditor_keeps_refusal_counts_and_their_time_while_the_log_fails(tmp_path: Path) -> None:
     wall, log = Wall(), AwayLog(SqliteDatabase(tmp_path / "audit.sqlite3", AUDIT))
     auditor = Auditor(log, AuditOptions(), wall=wall)
     for _ in range(3):

@@ -63,7 +63,7 @@ Opened = Callable[..., Gateway]
 
 
 @pytest.fixture
-def opened(open_gateway: OpenGateway, desk: Desk, tmp_path: Path) -> Opened:
+def open_with_policies(open_gateway: OpenGateway, desk: Desk, tmp_path: Path) -> Opened:
     def build(*policies: AccessPolicy, **audit: Any) -> Gateway:
         own_options = replace(
             PATIENT,
@@ -86,11 +86,11 @@ def decisions(gateway: Gateway) -> list[str]:
     return [row.decision for row in rows(gateway)]
 
 
-async def test_call_writes_a_row_before_sending_and_a_row_at_the_end(
-    opened: Opened, desk: Desk
+async def test_gate_writes_an_audit_row_before_a_call_and_one_at_its_end(
+    open_with_policies: Opened, desk: Desk
 ) -> None:
-    """The digest of the arguments hides them."""
-    gateway = opened(AccessPolicy(action="allow", tools=("desk/*",), name="letters"))
+    """The rows contain only a digest of the arguments."""
+    gateway = open_with_policies(AccessPolicy(action="allow", tools=("desk/*",), name="letters"))
     for arguments in (LETTER, {"password": "hunter2", "id": 7}, {"id": 8}):
         await gateway.invoke("desk/read_letter", arguments, caller=ADA)
 
@@ -107,9 +107,11 @@ async def test_call_writes_a_row_before_sending_and_a_row_at_the_end(
     assert 3 == len(desk.calls)
 
 
-async def test_denied_tool_is_unknown_to_the_caller_and_audited(opened: Opened, desk: Desk) -> None:
-    """An unknown name is not audited, because it may be any text."""
-    gateway = opened(
+async def test_call_of_a_denied_tool_is_answered_as_unknown_and_audited(
+    open_with_policies: Opened, desk: Desk
+) -> None:
+    """A call of a tool that does not exist is not audited, because its name may be any text."""
+    gateway = open_with_policies(
         AccessPolicy(action="deny", tools=("*/burn_*",), users=("bob",), name="no fire")
     )
     for name in ("desk/burn_letter", "nothing_of_the_kind"):
@@ -124,8 +126,10 @@ async def test_denied_tool_is_unknown_to_the_caller_and_audited(opened: Opened, 
     assert 1 == len(desk.calls)
 
 
-async def test_repeated_refusals_do_not_fill_the_log(opened: Opened, desk: Desk) -> None:
-    gateway = opened(
+async def test_audit_log_counts_repeated_refusals_in_few_rows(
+    open_with_policies: Opened, desk: Desk
+) -> None:
+    gateway = open_with_policies(
         AccessPolicy(action="deny", tools=("*/burn_*",)),
         AccessPolicy(action="limit", tools=("*/read_*",), name="slow", calls=1, per="day"),
     )
@@ -144,9 +148,11 @@ async def test_repeated_refusals_do_not_fill_the_log(opened: Opened, desk: Desk)
         assert 20 == sum(int(count or 1) for count in counts)
 
 
-async def test_ask_policy_requires_approval_of_the_call(opened: Opened, desk: Desk) -> None:
+async def test_ask_policy_refuses_a_call_without_approval(
+    open_with_policies: Opened, desk: Desk
+) -> None:
     """Approval options that do not mention the tool have no effect."""
-    gateway = opened(AccessPolicy(action="ask", tools=("desk/read_*",), name="private"))
+    gateway = open_with_policies(AccessPolicy(action="ask", tools=("desk/read_*",), name="private"))
     with pytest.raises(NotApprovedError, match="by the policy 'private'"):
         await gateway.invoke("read_letter")
     assert [] == desk.calls
@@ -164,10 +170,13 @@ async def test_ask_policy_requires_approval_of_the_call(opened: Opened, desk: De
     ],
 )
 async def test_ask_policy_asks_the_host_about_a_call_by_the_model(
-    opened: Opened, desk: Desk, approve: Callable[[Approval], bool] | None, expected: list[str]
+    open_with_policies: Opened,
+    desk: Desk,
+    approve: Callable[[Approval], bool] | None,
+    expected: list[str],
 ) -> None:
-    """Even for a read-only tool."""
-    gateway = opened(AccessPolicy(action="ask", name="private"))
+    """The host is asked even about a read-only tool."""
+    gateway = open_with_policies(AccessPolicy(action="ask", name="private"))
 
     answer = await ask(gateway, "read_letter", approve)
 
@@ -175,9 +184,9 @@ async def test_ask_policy_asks_the_host_about_a_call_by_the_model(
     assert ("ok" in expected) is (not answer.failed) is (len(desk.calls) == 1)
 
 
-async def test_each_refusal_by_the_host_has_its_own_row(opened: Opened) -> None:
-    """Each refusal is a new decision and not a repetition."""
-    gateway = opened(AccessPolicy(action="ask", name="private"))
+async def test_each_refusal_by_the_host_has_its_own_row(open_with_policies: Opened) -> None:
+    """Each refusal by the host is a new decision, so it is not counted as a repetition."""
+    gateway = open_with_policies(AccessPolicy(action="ask", name="private"))
     for _ in range(3):
         await ask(gateway, "read_letter", lambda _: False)
 
@@ -192,9 +201,9 @@ async def ask(gateway: Gateway, name: str, approve: Any = None) -> ToolAnswer:
 
 @pytest.mark.parametrize("expose", ["meta", "all"])
 async def test_ask_policy_asks_the_mcp_client_by_elicitation(
-    opened: Opened, desk: Desk, expose: Any
+    open_with_policies: Opened, desk: Desk, expose: Any
 ) -> None:
-    gateway = opened(AccessPolicy(action="ask", name="private"))
+    gateway = open_with_policies(AccessPolicy(action="ask", name="private"))
     actions: Iterator[Literal["decline", "accept"]] = iter(("decline", "accept"))
     messages: list[str] = []
 
@@ -213,10 +222,10 @@ async def test_ask_policy_asks_the_mcp_client_by_elicitation(
 
 
 @pytest.mark.parametrize("expose", ["meta", "all"])
-async def test_audit_has_no_asked_row_if_the_client_decides_itself(
-    opened: Opened, expose: Any
+async def test_audit_has_no_asked_row_if_the_mcp_client_asks_its_user_itself(
+    open_with_policies: Opened, expose: Any
 ) -> None:
-    gateway = opened()
+    gateway = open_with_policies()
     gateway.add_source(ListSource("post", [tool("send_letter")]))
     async with Client(mcp_server(gateway, expose=expose, caller=ADA)) as client:
         answer = await client.call_tool("send_letter", {})
@@ -225,11 +234,13 @@ async def test_audit_has_no_asked_row_if_the_client_decides_itself(
     assert ["allowed", "ok"] == decisions(gateway)
 
 
-async def test_limit_error_contains_the_retry_time_on_every_path(
-    opened: Opened, desk: Desk
+async def test_limit_error_contains_the_retry_time_for_each_kind_of_client(
+    open_with_policies: Opened, desk: Desk
 ) -> None:
-    """The paths are a program, a model, MCP and HTTP."""
-    gateway = opened(AccessPolicy(action="limit", calls=1, per="hour", name="one an hour"))
+    """The clients are a program, a model, an MCP client and an HTTP client."""
+    gateway = open_with_policies(
+        AccessPolicy(action="limit", calls=1, per="hour", name="one an hour")
+    )
     await gateway.invoke("read_letter", caller=ADA)
 
     with pytest.raises(LimitExceededError, match=r"'one an hour'.*try again in 36") as caught:
@@ -249,15 +260,19 @@ async def test_limit_error_contains_the_retry_time_on_every_path(
     assert {"one an hour"} == {r.rule for r in rows(gateway) if r.decision == "limited"}
 
 
-async def test_reads_and_prompts_are_checked_like_calls(opened: Opened) -> None:
-    """Resources outside the listing are checked too. The MCP error data contains the retry time."""
+async def test_policies_apply_to_resource_reads_and_prompts_like_to_calls(
+    open_with_policies: Opened,
+) -> None:
+    """Resources that the server does not list are checked too. MCP error data contains the retry
+    time.
+    """
     shop = Shop("shop", thing("resource", "note://a"), thing("prompt", "greet"))
     text = json.dumps({"email": "ada@example.org"})
     shop.answer = {
         "contents": [{"uri": "note://b", "text": text}],
         "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
     }
-    gateway = opened(
+    gateway = open_with_policies(
         AccessPolicy(action="deny", tools=("resource:shop/note://secret*",)),
         AccessPolicy(action="redact", paths=("email",), servers=("shop",)),
         AccessPolicy(action="limit", calls=2, per="hour", kinds=("resource",), name="two"),
@@ -289,9 +304,9 @@ async def test_reads_and_prompts_are_checked_like_calls(opened: Opened) -> None:
 
 
 async def test_unwritable_audit_log_refuses_calls_unless_on_failure_is_continue(
-    opened: Opened, desk: Desk, tmp_path: Path
+    open_with_policies: Opened, desk: Desk, tmp_path: Path
 ) -> None:
-    gateway = opened()
+    gateway = open_with_policies()
     (tmp_path / "audit.sqlite3").mkdir()
     with pytest.raises(StoreError, match="the audit log cannot be written"):
         await gateway.invoke("read_letter")
@@ -301,14 +316,16 @@ async def test_unwritable_audit_log_refuses_calls_unless_on_failure_is_continue(
     assert answer.failed
     assert [] == desk.calls
 
-    going_on = opened(on_failure="continue")
+    going_on = open_with_policies(on_failure="continue")
     result = await going_on.invoke("read_letter")
     assert {"audit_unavailable"} == {note.code for note in result.diagnostics}
     assert 1 == len(desk.calls)
 
 
-async def test_changes_by_a_program_are_audited_before_and_after(opened: Opened) -> None:
-    gateway = opened()
+async def test_catalog_changes_by_the_host_are_audited_before_and_after(
+    open_with_policies: Opened,
+) -> None:
+    gateway = open_with_policies()
     (letter,) = [entity for entity in await gateway.list_tools() if entity.name == "read_letter"]
     await gateway.catalog.change([letter.id], {"status": "beta"}, add_tags=["post"])
     await gateway.disable("desk/read_letter")

@@ -36,7 +36,7 @@ asyncio.run(main())
 """
 
 
-def test_killed_process_leaves_a_row_for_every_call_sent(tmp_path: Path) -> None:
+def test_audit_log_of_a_killed_process_has_a_row_for_every_call_sent(tmp_path: Path) -> None:
     """The process runs eight calls at a time and is killed after forty."""
     command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

@@ -24,7 +24,7 @@ def charge(amount: float = 1.0, limit: float = 3.0) -> Charge:
 @given(
     st.lists(st.tuples(st.floats(0, 40), st.sampled_from([0.5, 1.0, 2.0])), min_size=1, max_size=30)
 )
-def test_sliding_period_never_exceeds_the_limit_and_admits_after_the_wait(
+def test_limiter_never_exceeds_the_limit_in_a_period_and_admits_after_the_wait(
     calls: list[tuple[float, float]],
 ) -> None:
     """A refused call is not counted."""
@@ -43,8 +43,8 @@ def test_sliding_period_never_exceeds_the_limit_and_admits_after_the_wait(
         assert within <= 3.0 + 1e-6
 
 
-def test_charges_with_several_limits_are_counted_completely_or_not() -> None:
-    """The longest wait is returned."""
+def test_counters_count_all_charges_of_a_call_or_none() -> None:
+    """If several charges exceed their limits, the longest wait is returned."""
     counters, wide = MemoryCounters(), charge(limit=9.0)
     narrow = Charge(key="n", amount=1.0, limit=1.0, period_s=3600.0, rule="narrow")
     counters.charge([wide, narrow], 0.0)
@@ -85,7 +85,7 @@ def test_alias_counts_towards_the_limit_of_its_original() -> None:
     assert ["", "", "r", "", "", "s", "", "", "u"] == refused
 
 
-def test_charges_of_one_counter_must_fit_together() -> None:
+def test_charges_with_the_same_counter_are_added_before_the_check() -> None:
     """Two rules with the same name may both match a call."""
     counters = MemoryCounters()
 
@@ -93,7 +93,7 @@ def test_charges_of_one_counter_must_fit_together() -> None:
     assert "" == counters.charge([charge(1.0), charge(2.0)], 0.0)[1]
 
 
-def test_limits_are_counted_by_the_fields_they_name() -> None:
+def test_limit_rule_counts_separately_for_each_value_of_its_by_fields() -> None:
     """Rules with the same name share counters. Calls and costs are counted separately."""
     rule = AccessPolicy(action="limit", calls=5, cost=2.5, call_cost=0.5, by=("tenant", "server"))
     mine, other = (
@@ -112,7 +112,7 @@ class _Broken:
         raise StoreError("the disk is full")
 
 
-async def test_process_counts_alone_and_reports_a_failing_store() -> None:
+async def test_limiter_counts_in_its_process_and_reports_if_the_store_fails() -> None:
     """A failing store neither fails the call nor lifts the limit."""
     clock = ManualClock(1_000_000.0)
     limiter = Limiter(_Broken(), wall=clock)

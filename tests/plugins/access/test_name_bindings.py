@@ -1,4 +1,4 @@
-"""Names of denied tools."""
+"""Names of tools that policies deny."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from tests.core.sources.test_name_bindings import REFUSED, call
 from tests.fakes import Shelf, tool
 
 
-async def test_name_of_a_denied_or_disabled_tool_calls_no_other_tool(tmp_path: Path) -> None:
+async def test_call_by_the_name_of_a_denied_or_disabled_tool_reaches_no_other_tool(
+    tmp_path: Path,
+) -> None:
     shelves = {name: Shelf([tool("pay"), tool("read")]) for name in ("a", "b")}
     policies = (AccessPolicy(tools=("a/pay",), action="deny"),)
     options = Options(catalog_store_path=tmp_path / "catalog.sqlite3", policies=policies)

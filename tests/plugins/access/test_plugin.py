@@ -1,4 +1,4 @@
-"""Gateways with and without the plugin. Without it, options that need it are refused."""
+"""Gateways with and without the plugin ``access``. Without it, options that need it are refused."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def test_gateway_without_policies_behaves_the_same_without_the_plugin(
         result = await gateway.invoke("desk/burn_letter", {"text": "x"}, caller=callers[0])
         await gateway.catalog.change([key], {"status": "beta"})
         visible = [entity.id for entity in (await gateway.snapshot()).visible(callers[0].filters())]
-        # Equal searches of both users share a result.
+        # Both users may see the same tools, so their equal searches share a cached result.
         assert results[0].matches == results[1].matches
         assert 1 == len({gateway.audience(caller) for caller in callers})
         answers.append(([match.id for match in results[0].matches], result.text, visible))
@@ -97,7 +97,7 @@ async def test_gateway_without_policies_behaves_the_same_without_the_plugin(
     assert "desk/burn_letter" in repr(answers[1])
 
 
-def test_gate_is_a_call_hook(open_gateway: OpenGateway) -> None:
+def test_access_gate_is_registered_as_a_call_hook(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     with pytest.warns(DeprecationWarning, match=r'is now hooks\.named\("access"\)'):
         gate = gateway.gate
@@ -109,7 +109,7 @@ def test_gate_is_a_call_hook(open_gateway: OpenGateway) -> None:
 @pytest.mark.parametrize(
     ("order", "names"), [("50", "guardrail access"), ("150", "access guardrail")]
 )
-async def test_hook_order_places_a_third_party_hook_before_or_after_the_gate(
+async def test_hook_order_runs_a_third_party_hook_before_or_after_the_access_gate(
     install_plugin: InstallPlugin, order: str, names: str
 ) -> None:
     install_plugin(f"guard{order}", GUARDRAIL.replace("ORDER", order))
@@ -123,7 +123,7 @@ async def test_hook_order_places_a_third_party_hook_before_or_after_the_gate(
     assert names == " ".join(hook.name for hook in gateway.hooks.hooks)
 
 
-def test_second_plugin_with_policies_is_refused(install_plugin: InstallPlugin) -> None:
+def test_second_plugin_that_provides_visibility_is_refused(install_plugin: InstallPlugin) -> None:
     install_plugin("views", VIEWS)
 
     with pytest.raises(
@@ -132,10 +132,10 @@ def test_second_plugin_with_policies_is_refused(install_plugin: InstallPlugin) -
         Gateway(options=Options(plugins=("access", "views")))
 
 
-async def test_program_policies_precede_file_policies_and_reload_changes_only_the_file(
+async def test_host_policies_precede_file_policies_and_reload_changes_only_the_file(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """A file cannot weaken the policies of the program."""
+    """A configuration file cannot weaken the policies that the host's program set."""
     file = tmp_path / "mcp.json"
 
     def write(*policies: object) -> None:

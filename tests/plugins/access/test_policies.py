@@ -1,4 +1,4 @@
-"""Decisions of policies by entity and caller."""
+"""Decisions of access policies by entity and caller."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def deny(**conditions: Any) -> AccessPolicy:
         ({"tools": ("a/*",), "servers": ("b",)}, entity("a/x"), False),
     ],
 )
-def test_rule_matches_if_all_its_conditions_match_the_entity(
+def test_policy_matches_an_entity_if_all_its_conditions_match(
     conditions: Mapping[str, Any], thing: Entity, is_denied: bool
 ) -> None:
-    """The read-only hint of a server counts only if the host vouches for it."""
+    """A server's read-only hint counts only if the host trusts the server."""
     assert is_denied is (Policies((deny(**conditions),)).decide(thing, ADA).action == "deny")
 
 
@@ -75,18 +75,18 @@ def test_rule_matches_if_all_its_conditions_match_the_entity(
         ({"scopes": ("ops",)}, Caller(scopes=frozenset({"*"})), True),
     ],
 )
-def test_rule_matches_callers_by_user_tenant_and_scope(
+def test_policy_matches_callers_by_user_tenant_and_scope(
     conditions: Mapping[str, Any], caller: Caller, is_denied: bool
 ) -> None:
-    """Filters are treated like their caller."""
+    """The filters of a caller's search match in the same way."""
     policies, thing = Policies((deny(**conditions),)), entity("a/x")
 
     assert is_denied is (policies.decide(thing, caller).action == "deny")
     assert is_denied is (policies.decide(thing, caller.filters()).action == "deny")
 
 
-def test_first_matching_rule_decides() -> None:
-    """Redactions and limits do not decide."""
+def test_first_matching_policy_decides() -> None:
+    """Policies that redact or limit do not decide."""
     policies = Policies(
         (
             AccessPolicy(action="limit", calls=1, name="slow"),
@@ -134,8 +134,10 @@ def test_search_mask_agrees_with_the_decision_for_each_entity(
     assert policies.audience(shared) == policies.audience(caller)
 
 
-def test_classify_matches_each_of_3000_tools_once() -> None:
-    """Further callers cost nothing, and a new tool is matched alone."""
+def test_classify_matches_policies_once_for_each_of_3000_tools() -> None:
+    """Searches of other callers do not match again, and after a change only the new tool is
+    matched.
+    """
     counts: list[str] = []
 
     class Counted(str):
@@ -155,7 +157,7 @@ def test_classify_matches_each_of_3000_tools_once() -> None:
     assert 3_001 == len(counts)
 
 
-async def test_users_share_cached_results_unless_a_rule_distinguishes_them(
+async def test_users_share_cached_results_unless_a_policy_distinguishes_them(
     open_gateway: OpenGateway,
 ) -> None:
     gateway = open_gateway([tool("read_letter"), tool("burn_letter")])
@@ -170,8 +172,8 @@ async def test_users_share_cached_results_unless_a_rule_distinguishes_them(
     assert [2, 1] == [len(result.matches) for result in separate]
 
 
-async def test_policies_change_while_the_gateway_runs(open_gateway: OpenGateway) -> None:
-    """Sources are not listed again, and the host still sees everything."""
+async def test_set_policies_takes_effect_while_the_gateway_runs(open_gateway: OpenGateway) -> None:
+    """Tools are not listed again, and the host still sees everything."""
     source = ListSource("desk", [tool("read_letter"), tool("burn_letter")])
     gateway = open_gateway()
     gateway.add_source(source)
@@ -189,7 +191,9 @@ async def test_policies_change_while_the_gateway_runs(open_gateway: OpenGateway)
 
 
 async def test_audience_changes_with_the_policies(open_gateway: OpenGateway) -> None:
-    """Position 1 means another rule after the change."""
+    """An audience contains positions of policies. After the change, position 1 is another
+    policy.
+    """
     gateway, ada, bob = open_gateway(), Caller(user="ada"), Caller(user="bob")
     rules = [AccessPolicy(action="deny", tools=("x",), users=(name,)) for name in ("ada", "bob")]
     gateway.set_policies(rules)
@@ -200,7 +204,7 @@ async def test_audience_changes_with_the_policies(open_gateway: OpenGateway) -> 
 
 
 async def test_explanation_mentions_entities_hidden_by_a_policy(open_gateway: OpenGateway) -> None:
-    """Only if the reader of the explanation may see the entity."""
+    """A reader of the explanation who may not see the entity does not get this hint."""
     rule = deny(tools=("*/burn_*",), users=("bob",))
     tools = [tool("burn_letter", "Burn a letter."), tool("count_stamps", "Count the stamps.")]
     gateway = open_gateway(tools, options=Options(policies=(rule,)))
@@ -224,6 +228,6 @@ async def test_explanation_mentions_entities_hidden_by_a_policy(open_gateway: Op
         ({"action": "deny", "hints": ("harmless",)}, "hints: expected"),
     ],
 )
-def test_meaningless_rule_is_refused(values: dict[str, Any], message: str) -> None:
+def test_policy_that_can_have_no_effect_is_refused(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         AccessPolicy(**values)

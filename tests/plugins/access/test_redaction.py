@@ -32,12 +32,12 @@ def redactor(*paths: str, secrets: bool = False) -> Redactor:
         ("a", [{"a": 1}], [{"a": "[redacted]"}]),
     ],
 )
-def test_path_redacts_a_field(path: str, value: object, hidden: object) -> None:
-    """Paths apply to objects in lists. A missing field is ignored."""
+def test_redactor_hides_the_value_at_a_path(path: str, value: object, hidden: object) -> None:
+    """In a list, the path applies to each object. If the field is missing, nothing changes."""
     assert hidden == redactor(path).value(value)
 
 
-def test_secrets_are_redacted_by_form_and_by_field_name() -> None:
+def test_redactor_hides_secrets_recognized_by_form_or_field_name() -> None:
     value = {"password": "hunter2", "note": f"use {KEY} now", "list": [KEY], "count": 3}
 
     hidden = redactor(secrets=True).value(value)
@@ -50,8 +50,8 @@ def test_secrets_are_redacted_by_form_and_by_field_name() -> None:
     } == hidden
 
 
-def test_result_is_redacted_in_all_its_forms() -> None:
-    """JSON in a text is redacted by path. Image data is not changed."""
+def test_redactor_hides_values_in_structured_content_and_in_texts() -> None:
+    """A text that is JSON is redacted by path too. Image data is not changed."""
     whole = {"customer": {"email": "ada@example.org", "name": "Ada"}}
     picture = {"type": "image", "mimeType": "image/png", "data": KEY}
     text = json.dumps(whole)
@@ -79,16 +79,16 @@ def test_result_is_redacted_in_all_its_forms() -> None:
     )
 
 
-def test_duplicate_field_in_a_text_is_removed_or_redacted() -> None:
-    """A reader of the text may use the first occurrence."""
+def test_redactor_removes_duplicate_fields_from_json_texts() -> None:
+    """Only the last value is redacted, and a reader of the text may use the first one."""
     text = '{"email": "ada@example.org", "email": null}'
 
     assert "ada" not in redactor("email").text(text)
     assert "ada" not in redactor("customer.email").text(f'{{"customer": {text}, "customer": {{}}}}')
 
 
-def test_path_applies_inside_the_object_that_a_server_wraps_around_a_list() -> None:
-    """The text of the result contains the list without that object."""
+def test_redaction_path_applies_inside_the_object_that_wraps_a_list() -> None:
+    """MCP servers wrap a list in an object. The text of the result contains the list without it."""
     rows = [{"email": "ada@example.org"}]
     result = InvokeResult(
         tool_id="a/x",
@@ -99,13 +99,13 @@ def test_path_applies_inside_the_object_that_a_server_wraps_around_a_list() -> N
     assert "ada" not in repr(redactor("email").result(result))
 
 
-def test_secrets_in_lists_of_a_block_are_redacted() -> None:
+def test_redactor_hides_secrets_in_lists_inside_a_content_block() -> None:
     block = {"type": "text", "text": "x", "_meta": {"seen": [KEY, {"last": KEY}]}}
 
     assert KEY not in repr(redactor(secrets=True).block(block))
 
 
-def test_result_is_not_copied_without_rules() -> None:
+def test_redactor_without_policies_returns_the_same_result_object() -> None:
     result = InvokeResult(tool_id="a/x", structured={"password": "x"})
 
     assert result is Redactor([]).result(result)

@@ -1,4 +1,4 @@
-"""Decisions on edges in the host's documents."""
+"""Accepting and rejecting of edges in the host's graph documents."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from graphs.markdown import Edge, collect
 EDGE = Edge(subject="shop/pay", predicate="requires", object="shop/login")
 
 
-def test_decisions_on_one_server_are_in_one_document(tmp_path: Path) -> None:
-    """The server's name cannot lead out of the folder."""
+def test_decisions_on_edges_of_one_server_are_written_to_one_document(tmp_path: Path) -> None:
+    """A server's name cannot put its document outside the folder."""
     other = Edge(subject="shop/pay", predicate="nextStep", object="shop/login")
 
     plan_edit(tmp_path, EDGE, "accept", server="../shop").write()
@@ -26,7 +26,7 @@ def test_decisions_on_one_server_are_in_one_document(tmp_path: Path) -> None:
     assert (other,) == document.forbidden
 
 
-def test_diff_is_available_before_writing_and_empty_afterwards(tmp_path: Path) -> None:
+def test_edit_has_a_diff_before_it_is_written_and_none_afterwards(tmp_path: Path) -> None:
     edit = plan_edit(tmp_path, EDGE, "accept", server="")
     assert "reviewed/other.md" == edit.path
     assert "+graph_edges:\n+  - {subject: " in edit.diff
@@ -37,8 +37,8 @@ def test_diff_is_available_before_writing_and_empty_afterwards(tmp_path: Path) -
     assert "" == plan_edit(tmp_path, EDGE, "accept", server="").diff
 
 
-def test_document_changed_in_the_meantime_is_not_written(tmp_path: Path) -> None:
-    """The change may be after planning or after displaying the diff."""
+def test_edit_is_refused_if_the_document_changed_in_the_meantime(tmp_path: Path) -> None:
+    """The document may change after the edit is planned, or after its diff is shown."""
     stale = plan_edit(tmp_path, EDGE, "accept", server="shop")
     plan_edit(tmp_path, EDGE, "reject", server="shop").write()
     current = plan_edit(tmp_path, EDGE, "accept", server="shop")
@@ -52,7 +52,7 @@ def test_document_changed_in_the_meantime_is_not_written(tmp_path: Path) -> None
     assert before == stale.file.read_bytes()
 
 
-def test_decision_needs_a_folder_of_documents(tmp_path: Path) -> None:
+def test_edit_is_refused_without_a_folder_of_documents(tmp_path: Path) -> None:
     file = tmp_path / "graph.md"
     file.write_text("# Graph", "utf-8")
 
@@ -60,7 +60,7 @@ def test_decision_needs_a_folder_of_documents(tmp_path: Path) -> None:
         plan_edit(file, EDGE, "accept", server="shop")
 
 
-def test_broken_document_accepts_no_decision(tmp_path: Path) -> None:
+def test_edit_of_a_broken_document_is_refused(tmp_path: Path) -> None:
     edit = plan_edit(tmp_path, EDGE, "accept", server="shop")
     edit.write()
     edit.file.write_text("---\ntitle: [", "utf-8")
@@ -69,8 +69,8 @@ def test_broken_document_accepts_no_decision(tmp_path: Path) -> None:
         plan_edit(tmp_path, EDGE, "reject", server="shop")
 
 
-async def test_proposed_documents_have_no_effect_until_moved(tmp_path: Path) -> None:
-    """They also count if their own folder is given."""
+async def test_documents_of_proposals_have_no_effect_until_they_are_moved(tmp_path: Path) -> None:
+    """If their folder is given as the folder of documents, they are read."""
     (tmp_path / "proposed").mkdir()
     (tmp_path / "proposed" / "shop.md").write_text("# Shop\n\n- a --requires--> b\n", "utf-8")
     (tmp_path / "mine.md").write_text("# Mine", "utf-8")

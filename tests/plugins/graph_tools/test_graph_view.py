@@ -51,7 +51,7 @@ def around(graph: GraphView, name: str = "s/ask", **bounds: int) -> list[str]:
 
 
 def test_each_edge_has_its_origin_and_source() -> None:
-    """Declared edges come first."""
+    """Declared edges are listed first."""
     counts = TransitionCounts.of([["s/ask", "s/dine"], ["s/ask", "s/dine"], ["s/ask", "s/buy"]])
     graph = view(
         "buy requires ask",
@@ -76,8 +76,10 @@ def test_each_edge_has_its_origin_and_source() -> None:
     assert {1} == {node.distance for node in neighbourhood.nodes[1:]}
 
 
-def test_find_returns_nodes_by_id_and_by_words() -> None:
-    """Without words, the node with most edges comes first. Hidden nodes are not found."""
+def test_find_returns_graph_nodes_by_id_and_by_words() -> None:
+    """Without words, the node with the most edges comes first. Nodes hidden from the caller are not
+    found.
+    """
     lines = ("ask requires buy", "cook requires buy", "fry requires ask", "fry requires buy")
     proposals = [plan("ask requires ask", "dine requires buy", "dine requires fry")]
     graph = view(*lines, caller=Caller(), proposals=proposals)
@@ -89,7 +91,7 @@ def test_find_returns_nodes_by_id_and_by_words() -> None:
     assert ["dine requires buy"] == edge_texts(graph.proposed())
 
 
-def test_neighbourhood_is_bounded_and_counts_omitted_nodes() -> None:
+def test_neighbourhood_has_a_maximum_size_and_counts_omitted_nodes() -> None:
     graph = view(
         "ask relatedTo buy", "buy relatedTo cook", "cook relatedTo dine", "cook requires ask"
     )
@@ -101,7 +103,7 @@ def test_neighbourhood_is_bounded_and_counts_omitted_nodes() -> None:
     assert ["ask relatedTo buy"] == edge_texts(graph.around("s/ask", hops=2, limit=2).edges)
 
 
-def test_large_group_is_displayed_but_not_traversed() -> None:
+def test_neighbourhood_shows_a_large_group_but_not_its_other_members() -> None:
     names = [f"tool{number}" for number in range(MAX_GROUP_SIZE + 1)]
     lines = [f"{name} memberOf all" for name in names]
     graph, group = view(*lines, names=names), "urn:tool-gateway:concept:s-all"
@@ -115,7 +117,7 @@ def test_large_group_is_displayed_but_not_traversed() -> None:
 
 
 def test_caller_sees_only_its_own_tools_and_the_edges_between_them() -> None:
-    """A hidden tool is unknown, and paths do not lead through it."""
+    """A tool that the caller may not see is unknown, and paths do not lead through it."""
     lines = ("ask requires fry", "fry requires buy", "fry nextStep cook")
     counts = TransitionCounts.of([["s/ask", "s/fry"], ["s/ask", "s/fry"]])
     proposals = [plan("fry relatedTo ask")]
@@ -133,7 +135,7 @@ def test_caller_sees_only_its_own_tools_and_the_edges_between_them() -> None:
 
 
 def test_paths_are_sorted_by_length() -> None:
-    """Edges count in both directions, proposed edges are ignored."""
+    """Edges are followed in both directions. Proposed edges are ignored."""
     graph = view(
         "ask requires buy", "cook nextStep buy", "ask relatedTo dine", "dine relatedTo eat",
         "eat relatedTo cook", proposals=[plan("ask requires cook")],
@@ -151,7 +153,7 @@ def test_paths_are_sorted_by_length() -> None:
     assert ((), ()) == (graph.paths("ask", "fry"), graph.paths("ask", "ask"))
 
 
-def test_path_has_a_maximum_length() -> None:
+def test_paths_longer_than_the_maximum_are_not_found() -> None:
     names = [f"t{number}" for number in range(MAX_PATH_EDGES + 2)]
     graph = view(
         *(f"t{number} nextStep t{number + 1}" for number in range(len(names) - 1)), names=names
@@ -161,8 +163,8 @@ def test_path_has_a_maximum_length() -> None:
     assert () == graph.paths("t0", f"t{MAX_PATH_EDGES + 1}")
 
 
-def test_prerequisites_come_before_the_tools_that_need_them() -> None:
-    """Tools that require each other form a cycle and are adjacent."""
+def test_order_lists_prerequisites_before_the_tools_that_need_them() -> None:
+    """Tools that require each other are next to each other, and reported as a cycle."""
     graph = view(
         "ask requires buy", "ask requires cook", "buy requires dine", "cook requires dine",
         "dine requires eat", "eat requires dine", "fry requires ask",
@@ -179,8 +181,8 @@ def test_prerequisites_come_before_the_tools_that_need_them() -> None:
     )  # fmt: skip
 
 
-def test_edge_declared_in_a_document_cannot_be_decided(tmp_path: Path) -> None:
-    """The host has to edit that document."""
+def test_edit_of_an_edge_that_a_document_declares_is_refused(tmp_path: Path) -> None:
+    """The host has to edit the declaring document itself."""
     graph = view("ask requires buy")
 
     with pytest.raises(InvalidRequestError, match=r"already declares this edge: see plan\.md:1"):
@@ -192,8 +194,8 @@ def test_edge_declared_in_a_document_cannot_be_decided(tmp_path: Path) -> None:
     )
 
 
-async def test_next_search_uses_a_decision(tmp_path: Path) -> None:
-    """Servers are not listed again."""
+async def test_next_search_uses_an_accepted_edge(tmp_path: Path) -> None:
+    """The servers do not list their tools again."""
     (tmp_path / "proposed").mkdir()
     arrows = (
         "# Local\n\n- close_deal --requires--> open_deal\n- open_deal --requires--> list_deals\n"

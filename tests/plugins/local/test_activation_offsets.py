@@ -33,7 +33,7 @@ def weighted_model(request: pytest.FixtureRequest) -> WeightedModel:
 
 
 def test_packaged_offsets_match_the_benchmark_texts(weighted_model: WeightedModel) -> None:
-    """Only every fourth text is used, so the offsets are approximate."""
+    """Only every fourth benchmark text is used here, so the comparison is approximate."""
     model, weights, tokenize = weighted_model
     with np.load(OFFSETS_FILE, allow_pickle=False) as packaged:
         expected = {name: packaged[name].astype(np.float32) for name in packaged}
@@ -61,7 +61,7 @@ def test_quantized_weights_use_at_most_80_steps() -> None:
     np.testing.assert_allclose(spec.weight / spec.weight_scale[:, None], weight, atol=0.05)
 
 
-def test_encoder_agrees_with_full_precision(weighted_model: WeightedModel) -> None:
+def test_8_bit_encoder_agrees_with_full_precision(weighted_model: WeightedModel) -> None:
     model, weights, tokenize = weighted_model
     text = "What will the weather be like in Oslo?"
 

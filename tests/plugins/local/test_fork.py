@@ -33,7 +33,7 @@ print(forked(lambda: ours == vector()), forked(lambda: True), ours == vector())
 
 
 def test_forked_child_embeds_and_exits_normally() -> None:
-    """The child has none of the engine's threads."""
+    """The threads of the parent's engine do not exist in the child."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", SCRIPT],
         capture_output=True,

@@ -10,7 +10,7 @@ from tests.fakes import names
 async def test_gateway_finds_tools_by_queries_in_other_languages(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """End-to-end test with the real model."""
+    """The test uses the real model."""
     gateway = open_gateway(catalog, strategy="auto", embedder="local")
 
     for query, expected in (

@@ -1,4 +1,4 @@
-"""Loading at the first use, and failed loads."""
+"""Loading of an object at the first use, and failed loads."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Load:
     ],
     ids=lambda item: type(item).__name__,
 )
-def test_failed_load_error_has_the_remedy(error: Exception, reason: str) -> None:
+def test_loader_error_contains_the_remedy(error: Exception, reason: str) -> None:
     with pytest.raises(EmbeddingError, match=f"{reason}.*GATEWAY_ENCODER_DIR.*after 30 s"):
         Load(error).loading()()
 
 
-def test_failed_load_is_not_repeated_before_the_retry_time() -> None:
+def test_loader_does_not_repeat_a_failed_load_before_the_retry_time() -> None:
     load = Load(OSError("full"), OSError("still full"))
     loading = load.loading()
 
@@ -65,7 +65,7 @@ def test_failed_load_is_not_repeated_before_the_retry_time() -> None:
     assert "loaded" == loading()
 
 
-def test_concurrent_uses_of_a_failing_load_try_once() -> None:
+def test_loader_tries_once_for_concurrent_uses() -> None:
     barrier = threading.Barrier(4)
     load = Load(OSError("full"))
     loading = load.loading()
@@ -81,7 +81,7 @@ def test_concurrent_uses_of_a_failing_load_try_once() -> None:
     assert 1 == load.tried
 
 
-def test_gateway_error_of_a_load_is_raised_unchanged() -> None:
-    """Its message already has the remedy."""
+def test_loader_raises_errors_of_the_gateway_unchanged() -> None:
+    """Their messages already have the remedy."""
     with pytest.raises(ModelFileError, match="reinstall it"):
         Load(ModelFileError("reinstall it")).loading()()

@@ -1,4 +1,4 @@
-"""Preparation of the packaged model."""
+"""State of the local embedder before its models are loaded."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ SMALL = Path(data.__file__).with_name("small")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def open_small() -> AsyncIterator[OpenSmall]:
+async def open_small_catalog() -> AsyncIterator[OpenSmall]:
     """Open each small catalog once for all tests."""
     gateways: dict[tuple[Way, str], Gateway] = {}
     async with AsyncExitStack() as stack:
@@ -43,16 +43,17 @@ async def open_small() -> AsyncIterator[OpenSmall]:
         ("auto", "mixed", 0.8),
         ("graph", "office", 0.8),
         ("graph", "services", 0.8),
-        # Without a model, "about" has the same weight as "invoice" if only one tool contains it.
+        # Without a model, "about" has the same weight as "invoice" if only one tool contains
+        # "about".
         ("graph", "mixed", 0.65),
     ],
 )
-async def test_unserved_requests_are_mostly_flagged_in_small_catalogs(
-    open_small: OpenSmall, strategy: Way, catalog: str, share: float
+async def test_search_reports_low_confidence_for_most_requests_that_no_tool_serves(
+    open_small_catalog: OpenSmall, strategy: Way, catalog: str, share: float
 ) -> None:
     """None of the thirty tools serves any of the 40 requests."""
     unserved = [str(row["query"]) for row in read_unserved(SMALL / "unserved.txt")]
-    gateway = await open_small(strategy, catalog)
+    gateway = await open_small_catalog(strategy, catalog)
     results = [await gateway.search(text) for text in unserved]
     flagged = [
         {"low_confidence_results", "no_match"} & {note.code for note in result.diagnostics}
@@ -64,11 +65,11 @@ async def test_unserved_requests_are_mostly_flagged_in_small_catalogs(
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("catalog", ["office", "services", "mixed"])
-async def test_served_requests_are_rarely_flagged_in_small_catalogs(
-    open_small: OpenSmall, catalog: str
+async def test_search_rarely_reports_low_confidence_for_requests_that_a_tool_serves(
+    open_small_catalog: OpenSmall, catalog: str
 ) -> None:
-    """At most one of 24 requests in four languages is flagged."""
-    gateway = await open_small("auto", catalog)
+    """It does so for at most one of 24 requests in four languages."""
+    gateway = await open_small_catalog("auto", catalog)
     queries = data.read(SMALL / catalog).queries
     results = [await gateway.search(str(row["query"])) for row in queries]
 

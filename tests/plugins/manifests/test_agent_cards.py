@@ -44,10 +44,8 @@ NEW: JsonObject = {
 
 
 @pytest.mark.parametrize("card", [OLD, NEW], ids=["0.3", "1.0"])
-def test_card_becomes_an_agent_with_its_skills_and_is_written_back_unchanged(
-    card: JsonObject,
-) -> None:
-    """Unknown fields are preserved."""
+def test_agent_card_becomes_one_entry_and_is_written_back_unchanged(card: JsonObject) -> None:
+    """The skills become tags and examples of the entry. Unknown fields are preserved."""
     entry = read_card(card, where="card.json", namespace="acme")
 
     assert "agent:acme/Route planner" == entry.id
@@ -66,12 +64,14 @@ def test_card_becomes_an_agent_with_its_skills_and_is_written_back_unchanged(
         ({"skills": ["a"]}, r"skills\[0\] must be an object"),
     ],
 )
-def test_invalid_card_error_names_the_field_and_the_file(change: JsonObject, message: str) -> None:
+def test_error_of_an_invalid_card_names_the_field_and_the_file(
+    change: JsonObject, message: str
+) -> None:
     with pytest.raises(ConfigError, match=f"'card.json'.*{message}"):
         read_card({**OLD, **change}, where="card.json")
 
 
-def test_invalid_skill_fields_are_ignored_and_examples_are_limited() -> None:
+def test_invalid_fields_of_a_skill_are_ignored_and_examples_are_limited() -> None:
     """Cards are untrusted and may contain anything."""
     many = [f"example {number}" for number in range(50)]
     skills = [{"tags": "maps", "examples": [3, *many]}, {}]

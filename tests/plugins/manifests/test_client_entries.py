@@ -1,4 +1,4 @@
-"""Entries of other clients for this gateway."""
+"""Configuration with which other MCP clients use this gateway."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gateway.plugins.manifests import client_snippets, is_this_gateway
 URL = "http://127.0.0.1:8930/mcp"
 
 
-def test_each_client_gets_an_entry_for_stdio_and_for_http(tmp_path: Path) -> None:
-    """Tokens are only referenced."""
+def test_client_snippets_contain_an_entry_per_client_for_stdio_and_http(tmp_path: Path) -> None:
+    """They contain only references to tokens."""
     snippets = client_snippets(config=tmp_path / "mcp.json", url=URL, needs_token=True)
     texts = {(snippet.client, snippet.transport): snippet.text for snippet in snippets}
     tables = {key: json.loads(text) for key, text in texts.items() if key != ("openai", "stdio")}
@@ -32,7 +32,9 @@ def test_each_client_gets_an_entry_for_stdio_and_for_http(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("config", "url"), [(None, URL), (Path("mcp.json"), "")])
-def test_snippets_without_config_or_url_are_left_out(config: Path | None, url: str) -> None:
+def test_client_snippets_are_left_out_without_a_config_or_url(
+    config: Path | None, url: str
+) -> None:
     snippets = client_snippets(config=config, url=url)
 
     assert ["claude", "cursor", "vscode", "openai"] == [snippet.client for snippet in snippets]

@@ -91,8 +91,10 @@ async def entities_of(gateway: Gateway) -> tuple[Entity, ...]:
     return (await gateway.catalog.list()).entities
 
 
-async def test_exported_virtual_server_calls_the_chosen_tools(open_gateway: OpenGateway) -> None:
-    """The export uses the names on the upstreams, because exposed names are unknown elsewhere."""
+async def test_exported_virtual_server_contains_the_chosen_tools(open_gateway: OpenGateway) -> None:
+    """It refers to tools by their names on the upstream servers, because other gateways do not know
+    the exposed names.
+    """
     gateway = open_gateway()
     shelf = Shelf([tool("send"), tool("wipe")])
     gateway.add_server("mail", server=shelf.server, transforms=(Prefix("m_"),))
@@ -111,7 +113,7 @@ async def test_exported_virtual_server_calls_the_chosen_tools(open_gateway: Open
     assert frozenset({"mail", "team"}) == servers_of(chosen)
 
 
-async def test_virtual_server_without_tools_or_valid_name_is_refused(
+async def test_export_of_a_virtual_server_needs_tools_and_a_valid_name(
     open_gateway: OpenGateway,
 ) -> None:
     gateway = open_gateway([tool("send")])

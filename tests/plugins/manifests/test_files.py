@@ -44,13 +44,13 @@ SERVERS = {
 
 
 def put(path: Path, content: object) -> Path:
-    """Write a file and create its folder."""
+    """Write a file and create its folder. Return the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
     return path
 
 
-def test_folder_is_read_with_all_its_manifests(tmp_path: Path) -> None:
+def test_read_manifests_reads_all_manifests_of_a_folder(tmp_path: Path) -> None:
     """Other files are ignored."""
     put(tmp_path / "route.json", NEW)
     put(tmp_path / "mcp.json", SERVERS)
@@ -76,7 +76,7 @@ def test_folder_is_read_with_all_its_manifests(tmp_path: Path) -> None:
     assert skill in imported.entries
 
 
-def test_servers_are_read_without_secrets(tmp_path: Path) -> None:
+def test_servers_of_an_mcp_json_are_read_without_secrets(tmp_path: Path) -> None:
     files, web, odd, bare = read_file(put(tmp_path / "mcp.json", SERVERS))
 
     assert "Reads files." == files.description
@@ -85,7 +85,7 @@ def test_servers_are_read_without_secrets(tmp_path: Path) -> None:
     assert ({"transport": "http"}, {}) == (odd.metadata, bare.metadata)
 
 
-def test_unusable_files_are_reported_and_the_others_are_read(tmp_path: Path) -> None:
+def test_unusable_manifest_files_are_reported_and_the_others_are_read(tmp_path: Path) -> None:
     """All entries of a file are imported, or none."""
     half = {
         "version": 1,
@@ -136,7 +136,9 @@ def test_unusable_files_are_reported_and_the_others_are_read(tmp_path: Path) -> 
         ({"name": "x" * 300, "url": "http://a"}, "1 to 256"),
     ],
 )
-def test_single_unusable_file_is_an_error(content: object, message: str, tmp_path: Path) -> None:
+def test_unusable_manifest_file_is_an_error_if_it_is_read_alone(
+    content: object, message: str, tmp_path: Path
+) -> None:
     path = put(tmp_path / "a.json", content)
 
     with pytest.raises(ConfigError, match=message) as raised:
@@ -144,7 +146,7 @@ def test_single_unusable_file_is_an_error(content: object, message: str, tmp_pat
     assert str(path) in str(raised.value)
 
 
-def test_missing_or_unreadable_file_is_an_error(tmp_path: Path) -> None:
+def test_missing_or_unreadable_manifest_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no file or folder"):
         read_manifests(tmp_path / "nowhere.json")
     (tmp_path / "a.json").mkdir()
@@ -154,7 +156,7 @@ def test_missing_or_unreadable_file_is_an_error(tmp_path: Path) -> None:
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(entries, max_size=4, unique_by=lambda entry: entry.id))
-def test_bundle_round_trip_preserves_all_fields(every: list[Entry]) -> None:
+def test_entries_written_to_a_bundle_are_read_back_with_all_fields(every: list[Entry]) -> None:
     ordered = tuple(sorted(every, key=lambda entry: entry.id))
 
     assert ordered == read_bundle(json.loads(write_bundle(every)), where="b.json")
@@ -178,8 +180,8 @@ SAMPLES = (
 )
 
 
-def test_card_and_skill_get_their_own_files() -> None:
-    """Entries with further fields are written to the bundle."""
+def test_agent_and_skill_entries_get_files_of_their_own() -> None:
+    """Entries with fields that such files cannot store are written to the bundle."""
     files = files_of(SAMPLES, Path("out"))
 
     names = sorted(str(path) for path in files)
@@ -191,7 +193,7 @@ def test_card_and_skill_get_their_own_files() -> None:
 
 @settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from(SAMPLES), unique_by=lambda entry: entry.id))
-def test_folder_round_trip_preserves_all_entries(samples: list[Entry]) -> None:
+def test_entries_written_to_a_folder_are_read_back_unchanged(samples: list[Entry]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for path, text in files_of(samples, Path(folder)).items():
             path.parent.mkdir(parents=True, exist_ok=True)

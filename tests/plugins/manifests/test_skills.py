@@ -30,8 +30,8 @@ allowed-tools: Read Write
 """
 
 
-def test_skill_is_read_from_front_matter_and_body() -> None:
-    """Values remain texts, so a version is not a number."""
+def test_read_skill_reads_front_matter_and_body() -> None:
+    """All values remain texts, so the version 1.10 does not become a number."""
     entry = read_skill(PDF, where="SKILL.md")
 
     assert "skill:catalog/pdf-forms" == entry.id
@@ -64,7 +64,9 @@ def test_skill_is_read_from_front_matter_and_body() -> None:
         ("---\nname: \ud800\n---", "cannot be read"),
     ],
 )
-def test_invalid_skill_error_has_the_remedy_and_the_file(text: str, message: str) -> None:
+def test_error_of_an_invalid_skill_contains_the_remedy_and_the_file(
+    text: str, message: str
+) -> None:
     with pytest.raises(ConfigError, match=message) as raised:
         read_skill(text, where="a/SKILL.md")
     assert "a/SKILL.md" in str(raised.value)
@@ -91,7 +93,7 @@ values = st.recursive(
     rest=st.dictionaries(keys, values, max_size=3),
     body=st.text(printed | st.sampled_from(" \n"), max_size=40).map(lambda text: text.strip("\n")),
 )
-def test_skill_round_trip_preserves_all_fields(
+def test_written_skill_is_read_back_with_all_fields(
     name: str, description: str, tags: tuple[str, ...], rest: dict[str, object], body: str
 ) -> None:
     """Texts that look like numbers, dates or YAML must not change."""

@@ -60,7 +60,7 @@ DOCUMENT: dict[str, Any] = {
 
 
 def api_target(document: str, url: str, headers: dict[str, str]) -> HttpServer:
-    """Return the API as the gateway opens it, with the opener of the plugin."""
+    """Return the API as an entry with the plugin's opener, as the gateway configures it."""
     return replace(api_server(document, url, headers), opener=register_sources()["openapi"])
 
 
@@ -91,8 +91,8 @@ def api(document: object = DOCUMENT, seen: list[str] | None = None) -> Starlette
     )
 
 
-async def test_operations_are_called_with_the_headers_of_the_host(bridge: Bridge) -> None:
-    """They override the arguments of a model."""
+async def test_api_operations_are_called_with_the_headers_of_the_host(bridge: Bridge) -> None:
+    """The host's headers override arguments of a model with the same name."""
     async with served(bridge, api()) as port:
         table = {"openapi": f"http://127.0.0.1:{port}/openapi.json", "headers": {"X-Key": "s3cret"}}
         target = parse_manifest({"mcpServers": {"pets": table}}).servers["pets"]
@@ -118,7 +118,7 @@ async def test_operations_are_called_with_the_headers_of_the_host(bridge: Bridge
     assert {"renamePet", "get_secret"} <= {*listing.digests}
 
 
-async def test_program_adds_an_api_and_finds_its_tools(
+async def test_search_finds_the_operations_of_an_added_api(
     bridge: Bridge, open_gateway: OpenGateway
 ) -> None:
     async with served(bridge, api()) as port:
@@ -132,8 +132,10 @@ async def test_program_adds_an_api_and_finds_its_tools(
     assert "Rex" in answer.text
 
 
-async def test_headers_and_tokens_are_sent_only_to_the_api(bridge: Bridge, tmp_path: Path) -> None:
-    """The document may be on another host or in a file."""
+async def test_headers_and_tokens_are_not_sent_to_the_host_of_the_document(
+    bridge: Bridge, tmp_path: Path
+) -> None:
+    """The document may be on another host than the API, or in a file."""
     elsewhere_headers: list[str] = []
     path = tmp_path / "api.json"
     path.write_text(json.dumps(DOCUMENT), "utf-8")
@@ -169,7 +171,7 @@ async def test_headers_and_tokens_are_sent_only_to_the_api(bridge: Bridge, tmp_p
         ({**DOCUMENT, "x-long": "x" * 40_000}, "did not open"),
     ],
 )
-async def test_unusable_document_is_an_error(
+async def test_unusable_openapi_document_is_an_error(
     bridge: Bridge, document: object, message: str
 ) -> None:
     """References to other hosts and documents that are too long are refused."""
@@ -181,14 +183,14 @@ async def test_unusable_document_is_an_error(
                 await source.list_tools()
 
 
-async def test_private_address_is_not_requested(bridge: Bridge) -> None:
+async def test_api_at_a_private_address_is_not_requested(bridge: Bridge) -> None:
     target = api_target("https://10.0.0.1/openapi.json", "", {})
     async with opened(bridge, target) as source:
         with pytest.raises((ConfigError, UpstreamError), match="private network"):
             await source.list_tools()
 
 
-def test_document_in_a_file_needs_the_address_of_the_api() -> None:
+def test_openapi_document_in_a_file_needs_the_address_of_the_api() -> None:
     (note,) = parse_manifest({"mcpServers": {"a": {"openapi": "api.json"}}}).warnings
 
     assert "give the base URL of the API as 'url'" in note.detail

@@ -76,7 +76,7 @@ def stores(postgres: PostgresServer, tmp_path: Path) -> Iterator[list[PostgresSt
 
 
 def with_store(place: Place, store: PostgresStore, key: str = NEW) -> Place:
-    """Return *place* with tokens in *store*."""
+    """Return *place* with its tokens in *store*, encrypted under *key*."""
     plain = HttpServer(place.url, auth=OAuth())
     auth = with_token_store("srv", plain, open_tokens(Options(host_key=key), store)).auth
     assert isinstance(auth, OAuth)
@@ -84,11 +84,11 @@ def with_store(place: Place, store: PostgresStore, key: str = NEW) -> Place:
     return replace(place, tokens=auth.tokens)
 
 
-async def test_one_of_two_processes_refreshes_even_if_its_caller_is_cancelled(
+async def test_only_one_of_two_processes_refreshes_expired_tokens(
     place: Place, authority: PausingAuthority, stores: list[PostgresStore]
 ) -> None:
-    """The other process waits and uses the new tokens. A refresh token must be used once and never
-    be lost.
+    """The other process waits and uses the new tokens, even if the caller of the first one is
+    cancelled. A refresh token must be used once and never be lost.
     """
     places = [with_store(place, store) for store in stores]
     await places[0].sign_in()
@@ -106,10 +106,10 @@ async def test_one_of_two_processes_refreshes_even_if_its_caller_is_cancelled(
     assert 1 == authority.seen.count("refreshed")
 
 
-async def test_sign_in_under_another_key_is_signed_out_with_the_reason(
+async def test_sign_in_encrypted_under_an_unknown_key_counts_as_signed_out(
     place: Place, stores: list[PostgresStore]
 ) -> None:
-    """The key can be rotated."""
+    """The reason is reported. A key can be rotated if the old one is still given."""
     await with_store(place, stores[0], OLD).sign_in()
     async with with_store(place, stores[1], f"{NEW},{OLD}").source() as rotated:
         listing = await rotated.list_tools()
@@ -121,7 +121,7 @@ async def test_sign_in_under_another_key_is_signed_out_with_the_reason(
     assert "SECRET" not in str(raised.value)
 
 
-def test_sign_in_row_of_another_user_cannot_be_decrypted(
+def test_sign_in_copied_to_the_row_of_another_user_cannot_be_decrypted(
     stores: list[PostgresStore], postgres: PostgresServer, tmp_path: Path
 ) -> None:
     """Write access to the database must not give access to another user's credentials."""
@@ -154,7 +154,9 @@ async def test_last_tokens_are_used_while_the_store_is_down(
 
 
 async def test_connection_uses_the_tokens_of_a_single_sign_in(tmp_path: Path) -> None:
-    """Refreshed tokens are used, but a new sign-in may belong to another user."""
+    """Refreshed tokens of the sign-in are used. A new sign-in is not, because it may belong to
+    another user.
+    """
     delegation, tokens = Delegation(), FileTokens(tmp_path / "tokens")
     auth = BearerAuth(
         "https://srv.example", OAuth(tokens=tokens), httpx2.AsyncClient, timeout_s=PATIENCE_S
@@ -188,7 +190,7 @@ class LockedElsewhere(FileTokens):
 @pytest.mark.parametrize(
     ("kind", "reason"), [(FileTokens, "TimeoutError"), (LockedElsewhere, "StoreError")]
 )
-async def test_refresh_times_out(tmp_path: Path, kind: type[FileTokens], reason: str) -> None:
+async def test_token_refresh_times_out(tmp_path: Path, kind: type[FileTokens], reason: str) -> None:
     """The authorization server may not answer, or the lock may not be free."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         delegation = Delegation(port=silent.getsockname()[1], life_s=0)
@@ -201,7 +203,7 @@ async def test_refresh_times_out(tmp_path: Path, kind: type[FileTokens], reason:
             await anext(auth.async_auth_flow(httpx2.Request("GET", "https://srv.example")))
 
 
-async def test_many_concurrent_refreshes_do_not_run_out_of_threads_or_connections(
+async def test_many_concurrent_token_refreshes_do_not_run_out_of_threads_or_connections(
     stores: list[PostgresStore],
 ) -> None:
     """The holder of a lock needs an additional thread and connection."""

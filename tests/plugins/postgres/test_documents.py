@@ -1,4 +1,4 @@
-"""Embedding by several processes into one store."""
+"""Embedding of the same texts by several processes with one store."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ asyncio.run(main())
 async def test_text_is_embedded_once_among_processes_even_if_one_is_killed(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """Two processes embed all texts except those claimed by the first, and those after it is
-    killed.
+    """Two processes share a store with the killed process. They embed all texts that it has not
+    claimed, and the claimed ones after it is killed.
     """
     keys = sorted(text_key(text) for text in TEXTS)
     begun = {key[:2] for key in keys[:64]}
@@ -88,7 +88,9 @@ async def test_text_is_embedded_once_among_processes_even_if_one_is_killed(
 
 
 @pytest.fixture
-def shared(postgres: PostgresServer, tmp_path: Path) -> Iterator[Callable[[], PostgresVectorStore]]:
+def open_shared_store(
+    postgres: PostgresServer, tmp_path: Path
+) -> Iterator[Callable[[], PostgresVectorStore]]:
     """Open the same store, as several processes do."""
     stores: list[PostgresVectorStore] = []
 
@@ -101,16 +103,16 @@ def shared(postgres: PostgresServer, tmp_path: Path) -> Iterator[Callable[[], Po
         store.close()
 
 
-async def test_texts_of_a_hanging_process_are_embedded_after_the_timeout(
-    shared: Callable[[], PostgresVectorStore],
+async def test_texts_claimed_by_a_hanging_process_are_embedded_after_the_timeout(
+    open_shared_store: Callable[[], PostgresVectorStore],
 ) -> None:
-    """The timeout is that of the embedder."""
+    """The timeout is the embedder's."""
     embedder = HashingEmbedder(8)
-    claim = shared().claim(embedder.info.model_id, [text_key("a")])
+    claim = open_shared_store().claim(embedder.info.model_id, [text_key("a")])
     taken = [*claim.take()]
 
     embedded = await embed_documents(
-        ["a"], embedder=embedder, store=shared(), telemetry=TELEMETRY, timeout_s=0.1
+        ["a"], embedder=embedder, store=open_shared_store(), telemetry=TELEMETRY, timeout_s=0.1
     )
     claim.release()
 
@@ -118,25 +120,25 @@ async def test_texts_of_a_hanging_process_are_embedded_after_the_timeout(
     assert not [*claim.take()]
 
 
-async def test_cancelled_build_releases_its_claims(
-    shared: Callable[[], PostgresVectorStore],
+async def test_cancelled_index_build_releases_its_claimed_texts(
+    open_shared_store: Callable[[], PostgresVectorStore],
 ) -> None:
-    embedder, store = Endless(8), shared()
+    embedder, store = Endless(8), open_shared_store()
     work = asyncio.create_task(documents(["a"], embedder, store=store))
     await embedder.began.wait()
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
         await work
 
-    claim = shared().claim(embedder.info.model_id, [text_key("a")])
+    claim = open_shared_store().claim(embedder.info.model_id, [text_key("a")])
     assert [text_key("a")] == [*claim.take()]
     claim.release()
 
 
-async def test_store_failure_during_a_build_only_prevents_storing(
-    shared: Callable[[], PostgresVectorStore], postgres: PostgresServer
+async def test_index_build_embeds_all_texts_even_if_the_store_fails(
+    open_shared_store: Callable[[], PostgresVectorStore], postgres: PostgresServer
 ) -> None:
-    """All texts are still embedded."""
+    """Only storing the vectors fails."""
 
     class Ending(Narrow):
         async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
@@ -145,7 +147,7 @@ async def test_store_failure_during_a_build_only_prevents_storing(
             return await super().embed(texts, role=role)
 
     try:
-        embedded = await documents(["a", "b", "c", "d", "e"], Ending(64), store=shared())
+        embedded = await documents(["a", "b", "c", "d", "e"], Ending(64), store=open_shared_store())
     finally:
         postgres.start()
 

@@ -36,7 +36,7 @@ from tests.postgres_server import PostgresServer
 
 SIZE = 32
 HALF = 1e-3
-"""Maximum change of a cosine of these rows by half precision."""
+"""Maximum change of a cosine because vectors are stored in half precision."""
 INFO = EmbedderInfo(model_id="test", provider="none", dimensions=SIZE)
 IN_DATABASE = Options(
     index=IndexOptions(rows="pgvector"), search=SearchOptions(query_timeout_s=120)
@@ -58,7 +58,7 @@ Make = Callable[[], EngineRows]
 
 
 @pytest.fixture
-def make(postgres: PostgresServer, tmp_path: Path) -> Iterator[Make]:
+def make_rows(postgres: PostgresServer, tmp_path: Path) -> Iterator[Make]:
     """Return a factory of engine rows that share one schema."""
     with ExitStack() as opened:
 
@@ -98,11 +98,11 @@ def nearest(rows: EngineRows, *entities: Entity) -> list[str]:
     return [entities[position].id for position in positions]
 
 
-def test_row_is_embedded_once_for_all_processes(
-    make: Make, postgres: PostgresServer, tmp_path: Path
+def test_vector_row_is_embedded_once_for_all_processes(
+    make_rows: Make, postgres: PostgresServer, tmp_path: Path
 ) -> None:
     """Equal tools share a row, and a changed tool gets a new one."""
-    first, second = make(), make()
+    first, second = make_rows(), make_rows()
     twin = replace(NAMED[0], id="srv/twin", exposed_name="twin")
     first.update([], [*NAMED[:5], twin])
     assert 10 == embed(first)
@@ -114,7 +114,7 @@ def test_row_is_embedded_once_for_all_processes(
     ids = [item.id for item in NAMED[:6]]
     assert ids == nearest(second, *NAMED[:6])
     assert ids[:5] == nearest(first, *NAMED[:5], twin)[:5]
-    # Vectors that arrive during compilation are added to the previous catalog.
+    # Vectors that arrive while an index is compiled are added to the previous catalog.
     second.update([], [NAMED[6]])
     embed(second)
     assert ids == nearest(second, *NAMED[:6])
@@ -129,9 +129,9 @@ def test_row_is_embedded_once_for_all_processes(
         ).fetchone()
 
 
-def test_entity_is_stored_after_all_its_texts_have_a_vector(make: Make) -> None:
-    """Examples are part of the key of a row."""
-    rows = make()
+def test_entity_gets_a_row_only_after_all_its_texts_have_a_vector(make_rows: Make) -> None:
+    """The texts include its examples, which are part of the key of the row."""
+    rows = make_rows()
     served = NAMED[0].with_hints(examples=("please do it",))
     rows.update([], [served])
     rows.load()
@@ -140,17 +140,17 @@ def test_entity_is_stored_after_all_its_texts_have_a_vector(make: Make) -> None:
         assert rows.index(eligibility_of(served)) is None
         rows.add({text_key(text): EMBEDDER.vectors([text])[0]})
 
-    index, again = rows.index(eligibility_of(served)), make()
+    index, again = rows.index(eligibility_of(served)), make_rows()
     again.update([], [NAMED[0]])
     assert 1 == (index.count if index else 0)
     assert 2 == embed(again)
 
 
-async def test_rows_unused_for_a_week_are_deleted(
-    make: Make, postgres: PostgresServer, tmp_path: Path
+async def test_vector_rows_unused_for_a_week_are_deleted(
+    make_rows: Make, postgres: PostgresServer, tmp_path: Path
 ) -> None:
     """Rows count as used if an index uses them or a build finds them."""
-    rows, other = make(), make()
+    rows, other = make_rows(), make_rows()
     rows.update([], NAMED[:4])
     embed(rows)
     rows.index(eligibility_of(*NAMED[:2]))
@@ -174,11 +174,11 @@ async def test_rows_unused_for_a_week_are_deleted(
 
 
 @pytest.mark.parametrize("table", ["entity_keys", "entity_rows"])
-def test_rows_deleted_by_hand_are_created_again(
-    make: Make, postgres: PostgresServer, tmp_path: Path, table: str
+def test_vector_rows_deleted_by_hand_are_created_again(
+    make_rows: Make, postgres: PostgresServer, tmp_path: Path, table: str
 ) -> None:
-    """Another process detects missing rows too, even if their keys remained."""
-    rows, entities = make(), NAMED[:3]
+    """Another process detects missing rows too, even if their keys were not deleted."""
+    rows, entities = make_rows(), NAMED[:3]
     rows.update([], entities)
     embed(rows)
     index = rows.index(eligibility_of(*entities))
@@ -199,17 +199,17 @@ def test_rows_deleted_by_hand_are_created_again(
                     read()
             assert rows.has_gaps
 
-    later = make()
+    later = make_rows()
     later.update([], entities)
     assert 6 == embed(later)
     assert [item.id for item in entities] == nearest(later, *entities)
 
 
-async def test_index_is_created_in_the_background_for_many_rows(
-    make: Make, postgres: PostgresServer, tmp_path: Path
+async def test_hnsw_index_is_created_in_the_background_for_many_rows(
+    make_rows: Make, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """Searches do not wait, and only one process creates it."""
-    rows = make()
+    """Searches do not wait for the index, and only one process creates it."""
+    rows = make_rows()
     rows.update([], NAMED)
     embed(rows)
     before = nearest(rows, *NAMED)
@@ -245,7 +245,7 @@ Open = Callable[..., Gateway]
 
 
 @pytest.fixture
-async def open_on_store(postgres: PostgresServer, tmp_path: Path) -> AsyncIterator[Open]:
+async def open_gateway_on_store(postgres: PostgresServer, tmp_path: Path) -> AsyncIterator[Open]:
     """Open gateways on one store, or in memory."""
     gateways: list[Gateway] = []
 
@@ -259,15 +259,15 @@ async def open_on_store(postgres: PostgresServer, tmp_path: Path) -> AsyncIterat
         await gateway.aclose()
 
 
-async def test_gateways_return_equal_results_with_rows_in_database_and_in_memory(
-    open_on_store: Open, postgres: PostgresServer, tmp_path: Path
+async def test_search_results_are_equal_with_vectors_in_the_database_and_in_memory(
+    open_gateway_on_store: Open, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """Results agree within half precision. Two gateways that start at the same time embed each text
-    once, and a later one embeds none and reads no vectors.
+    """They agree within half precision. Two gateways that start at the same time embed each text
+    once. A later gateway embeds none and reads no vectors.
     """
     counts = [CountingEmbedder(SIZE) for _ in range(3)]
-    shared = [open_on_store(embedder) for embedder in counts[:2]]
-    memory = open_on_store(HashingEmbedder(SIZE), IN_MEMORY)
+    shared = [open_gateway_on_store(embedder) for embedder in counts[:2]]
+    memory = open_gateway_on_store(HashingEmbedder(SIZE), IN_MEMORY)
     for gateway in (*shared, memory):
         for source in synthetic.servers(250):
             gateway.add_source(source)
@@ -279,7 +279,7 @@ async def test_gateways_return_equal_results_with_rows_in_database_and_in_memory
     ) as tables:
         assert (texts,) == tables.execute("SELECT count(*) FROM vectors").fetchone()
         tables.execute("TRUNCATE vectors")
-    later = open_on_store(counts[2])
+    later = open_gateway_on_store(counts[2])
     for source in synthetic.servers(250):
         later.add_source(source)
 
@@ -308,10 +308,10 @@ async def test_gateways_return_equal_results_with_rows_in_database_and_in_memory
     assert 0 == counts[2].documents
 
 
-async def test_search_finds_added_and_changed_tools(open_on_store: Open) -> None:
-    """Other tools are not embedded again."""
+async def test_search_finds_added_and_changed_tools(open_gateway_on_store: Open) -> None:
+    """The other tools are not embedded again."""
     embedder, source = CountingEmbedder(SIZE), ListSource("srv", NAMED_TOOLS)
-    gateway = open_on_store(embedder)
+    gateway = open_gateway_on_store(embedder)
     gateway.add_source(source)
     await gateway.report()
     before = embedder.documents
@@ -327,12 +327,12 @@ async def test_search_finds_added_and_changed_tools(open_on_store: Open) -> None
     assert len(source.tools) == (await gateway.report()).vectors
 
 
-async def test_deleted_rows_are_restored_from_stored_vectors(
-    open_on_store: Open, postgres: PostgresServer, tmp_path: Path
+async def test_deleted_vector_rows_are_restored_from_stored_vectors(
+    open_gateway_on_store: Open, postgres: PostgresServer, tmp_path: Path
 ) -> None:
     """Searches use words in the meantime."""
     embedder = CountingEmbedder(SIZE)
-    gateway = open_on_store(embedder)
+    gateway = open_gateway_on_store(embedder)
     gateway.add_source(ListSource("srv", NAMED_TOOLS))
     await gateway.report()
     before = embedder.documents
@@ -356,10 +356,10 @@ async def test_deleted_rows_are_restored_from_stored_vectors(
     assert before == embedder.documents
 
 
-async def test_dropped_schema_does_not_create_tables_elsewhere(
-    make: Make, postgres: PostgresServer, tmp_path: Path
+async def test_vector_tables_are_not_created_elsewhere_if_the_schema_was_dropped(
+    make_rows: Make, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    rows = make()
+    rows = make_rows()
     rows.update([], NAMED[:2])
     embed(rows)
     with psycopg.connect(postgres.url, autocommit=True) as admin:
@@ -419,14 +419,14 @@ def down(server: PostgresServer, mode: str) -> Iterator[None]:
         pytest.param(hung, "SearchOptions.query_timeout_s", id="hung"),
     ],
 )
-async def test_search_by_words_works_while_the_server_fails(
-    open_on_store: Open,
+async def test_search_uses_words_while_the_database_server_fails(
+    open_gateway_on_store: Open,
     postgres: PostgresServer,
     fail: Callable[[PostgresServer], AbstractContextManager[None]],
     cause: str,
 ) -> None:
-    """A diagnostic has the cause, and later searches use vectors again."""
-    gateway = open_on_store(
+    """A diagnostic has the cause, and searches after the failure use vectors again."""
+    gateway = open_gateway_on_store(
         HashingEmbedder(SIZE),
         Options(index=IndexOptions(rows="pgvector"), search=SearchOptions(query_timeout_s=2)),
     )
@@ -454,7 +454,7 @@ async def test_search_by_words_works_while_the_server_fails(
 def test_only_one_search_waits_for_a_hanging_server(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """Other searches fail immediately, because waiting would block all worker threads."""
+    """Other searches fail immediately, because waiting searches would block all worker threads."""
     database = PostgresDatabase(postgres.url, tmp_path.name)
     engine = PgvectorEngine(database, "ab12", 0.2)
     ids = np.array([*engine.put({b"a": np.ones(SIZE, np.float32)}).values()])
@@ -481,13 +481,13 @@ def test_only_one_search_waits_for_a_hanging_server(
     database.close()
 
 
-async def test_search_by_words_works_while_the_database_is_down(
-    open_on_store: Open, postgres: PostgresServer
+async def test_search_uses_words_while_the_database_is_down(
+    open_gateway_on_store: Open, postgres: PostgresServer
 ) -> None:
-    """Degraded results are not cached. Tools added in the meantime get vectors in the next
+    """Results without vectors are not cached. Tools added in the meantime get vectors in the next
     build.
     """
-    gateway = open_on_store(HashingEmbedder(SIZE))
+    gateway = open_gateway_on_store(HashingEmbedder(SIZE))
     gateway.add_source(ListSource("srv", NAMED_TOOLS))
     whole = await gateway.search("mend doors")
     postgres.stop()
@@ -520,10 +520,10 @@ async def test_search_by_words_works_while_the_database_is_down(
     assert ("hybrid", "brew_coffee", False) == (after.mode, after.matches[0].name, after.degraded)
 
 
-async def test_missing_extension_is_reported_with_the_remedy(
+async def test_missing_pgvector_extension_is_reported_with_the_remedy(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """The database lacks the extension and the user may not create it."""
+    """The database lacks the extension, and the user may not create it."""
     with psycopg.connect(postgres.url, autocommit=True) as admin:
         admin.execute("CREATE ROLE plain LOGIN PASSWORD 'sesame'")
         admin.execute("CREATE DATABASE bare OWNER plain")
@@ -550,6 +550,6 @@ async def test_missing_extension_is_reported_with_the_remedy(
         assert "hybrid" == (await gateway.search("mend doors")).mode
 
 
-def test_rows_in_the_database_require_a_postgres_store() -> None:
+def test_option_for_rows_in_the_database_requires_a_postgres_store() -> None:
     with pytest.raises(ConfigError, match="needs a store in PostgreSQL"):
         Gateway(strategy="auto", embedder=HashingEmbedder(SIZE), options=IN_DATABASE)

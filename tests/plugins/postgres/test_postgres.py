@@ -30,7 +30,7 @@ Open = Callable[[], PostgresStore]
 
 
 @pytest.fixture
-def opened(postgres: PostgresServer, tmp_path: Path) -> Iterator[Open]:
+def open_store(postgres: PostgresServer, tmp_path: Path) -> Iterator[Open]:
     """Return a function that opens stores of one schema."""
     stores: list[PostgresStore] = []
 
@@ -44,12 +44,12 @@ def opened(postgres: PostgresServer, tmp_path: Path) -> Iterator[Open]:
 
 
 @pytest.fixture
-def store(opened: Open) -> PostgresStore:
-    return opened()
+def store(open_store: Open) -> PostgresStore:
+    return open_store()
 
 
 def tables(postgres: PostgresServer, folder: Path) -> psycopg.Connection:
-    """Connect to the schema of a test."""
+    """Return a connection to the schema of a test."""
     return psycopg.connect(postgres.url, options=f'-c search_path="{folder.name}"')
 
 
@@ -57,10 +57,10 @@ def entry(name: str) -> Entry:
     return Entry(kind="agent", name=name)
 
 
-def test_store_works_again_immediately_after_a_server_restart(
+def test_store_works_again_immediately_after_the_database_restarts(
     store: PostgresStore, postgres: PostgresServer
 ) -> None:
-    """In the meantime, calls raise an error and the usage log waits in memory."""
+    """While the database is down, calls raise an error and the usage log waits in memory."""
     store.entries.put([entry("a")])
     log = call_log_of(store)
     postgres.stop()
@@ -85,11 +85,11 @@ def test_store_works_again_immediately_after_a_server_restart(
     assert "sesame" not in str(down.value) + repr(store)
 
 
-def test_concurrent_writers_of_the_same_keys_do_not_deadlock(opened: Open) -> None:
+def test_concurrent_writers_of_the_same_keys_do_not_deadlock(open_store: Open) -> None:
     names = [str(number) for number in range(40)]
 
     def write(at: int) -> None:
-        store, order = opened(), names if at % 2 else names[::-1]
+        store, order = open_store(), names if at % 2 else names[::-1]
         for _ in range(10):
             store.vectors.put("m", {name: np.full(4, at, np.float32) for name in order})
             store.entries.put([entry(name) for name in order])
@@ -101,7 +101,7 @@ def test_concurrent_writers_of_the_same_keys_do_not_deadlock(opened: Open) -> No
     with ThreadPoolExecutor(2) as pool:
         assert [None, None] == [*pool.map(write, range(2))]
 
-    store = opened()
+    store = open_store()
     assert set(names) == store.vectors.get("m", names).keys() == store.listings.pins("o").keys()
     assert dict.fromkeys(names, 20) == call_log_of(store).found()
 
@@ -118,7 +118,7 @@ store.close()
 """
 
 
-def test_one_of_several_starting_processes_creates_the_tables(
+def test_only_one_of_several_starting_processes_creates_the_tables(
     store: PostgresStore, postgres: PostgresServer, tmp_path: Path
 ) -> None:
     racers = [
@@ -135,21 +135,21 @@ def test_one_of_several_starting_processes_creates_the_tables(
 
 
 def test_tables_of_a_newer_version_are_refused_and_not_changed(
-    opened: Open, postgres: PostgresServer, tmp_path: Path
+    open_store: Open, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    opened().entries.put([entry("a")])
+    open_store().entries.put([entry("a")])
     with tables(postgres, tmp_path) as connection:
         connection.execute("UPDATE version SET steps = 99")
 
     with pytest.raises(StoreError, match=r"99.*update this package"):
-        opened().entries.rows()
+        open_store().entries.rows()
 
 
-def test_older_schema_is_upgraded_without_loss(
-    opened: Open, postgres: PostgresServer, tmp_path: Path
+def test_schema_of_an_older_version_is_upgraded_without_loss(
+    open_store: Open, postgres: PostgresServer, tmp_path: Path
 ) -> None:
     """Version 1 had no change notifications, sign-ins or audit log."""
-    first = opened()
+    first = open_store()
     first.entries.put([entry("a")])
     call_log_of(first).note(CallNote(tool="t", outcome="ok"))
     with tables(postgres, tmp_path) as connection:
@@ -157,7 +157,7 @@ def test_older_schema_is_upgraded_without_loss(
         connection.execute("DROP TABLE sign_ins, versions")
         connection.execute("UPDATE version SET steps = 1")
 
-    second = opened()
+    second = open_store()
     second.entries.put([entry("b")])
     audit_log_of(second).append(AuditRow(at=1.0, action="call", decision="allowed"))
 
@@ -174,14 +174,14 @@ def test_older_schema_is_upgraded_without_loss(
     assert [(6,)] == shared
 
 
-def test_newer_tables_of_one_feature_are_refused(
-    opened: Open, postgres: PostgresServer, tmp_path: Path
+def test_store_refuses_tables_of_one_feature_from_a_newer_version(
+    open_store: Open, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    call_log_of(opened()).note(CallNote(tool="t", outcome="ok"))
+    call_log_of(open_store()).note(CallNote(tool="t", outcome="ok"))
     with tables(postgres, tmp_path) as connection:
         connection.execute("UPDATE versions SET steps = 9 WHERE name = 'usage'")
 
-    later = opened()
+    later = open_store()
 
     assert {} == later.entries.rows()
     with pytest.raises(StoreError, match=r"usage: 9, this version knows 1\).*update this package"):
@@ -189,8 +189,10 @@ def test_newer_tables_of_one_feature_are_refused(
 
 
 @pytest.mark.parametrize("text", ["a\0b", "a\ud800b"], ids=["U+0000", "half of a pair"])
-def test_unsupported_text_is_refused_with_its_whole_batch(store: PostgresStore, text: str) -> None:
-    """PostgreSQL cannot store these texts. The error does not contain them."""
+def test_batch_with_a_text_that_postgresql_cannot_store_is_refused(
+    store: PostgresStore, text: str
+) -> None:
+    """The whole batch is refused. The error does not contain the text."""
     vector = np.ones(2, np.float32)
     writes: list[Callable[[], object]] = [
         lambda: store.vectors.put("m", {"good": vector, text: vector}),
@@ -218,7 +220,7 @@ def test_unsupported_text_is_refused_with_its_whole_batch(store: PostgresStore, 
         "postgresql://u:sesame@host/db?nonsense=1",
     ],
 )
-def test_invalid_address_is_refused_without_displaying_it(url: str) -> None:
+def test_invalid_database_address_is_refused_without_displaying_it(url: str) -> None:
     with pytest.raises(ConfigError, match="postgresql://USER:PASSWORD@HOST") as error:
         PostgresStore(url)
 
@@ -226,7 +228,7 @@ def test_invalid_address_is_refused_without_displaying_it(url: str) -> None:
     assert "ame" not in str(error.value).replace("name", "")
 
 
-def test_connection_error_names_the_address_without_the_password() -> None:
+def test_connection_error_names_the_database_without_the_password() -> None:
     store = PostgresStore("postgresql://u:sesame@127.0.0.1:1/db")
 
     with pytest.raises(StoreError, match=r"PostgreSQL store 127\.0\.0\.1:1/db") as error:
@@ -257,12 +259,14 @@ def test_store_is_opened_by_a_reference_in_the_options(
         resolve_store(Options(store="${NOT_SET}"))
 
 
-def test_watch_reports_changes_of_other_processes_only(opened: Open) -> None:
-    store, other = opened(), opened()
+def test_watch_reports_changes_of_other_processes_only(open_store: Open) -> None:
+    store, other = open_store(), open_store()
     store.listings.record_seen("o", {"a": "1"})
     changes: Queue[str] = Queue()
     end = store.watch(changes.put)
-    assert changes.get(timeout=WAIT_S) == ""  # Later changes are not missed.
+    assert (
+        changes.get(timeout=WAIT_S) == ""
+    )  # The watch has started, so later changes are reported.
 
     store.entries.put([entry("own")])
     other.listings.record_seen("o", {"a": "2"})
@@ -283,11 +287,11 @@ def test_watch_reports_changes_of_other_processes_only(opened: Open) -> None:
     assert [table for table, _ in writes] == tables
 
 
-def test_watch_reports_everything_after_a_lost_connection(
-    opened: Open, postgres: PostgresServer
+def test_watch_reports_that_anything_may_have_changed_after_a_lost_connection(
+    open_store: Open, postgres: PostgresServer
 ) -> None:
-    """Notifications during the interruption are lost."""
-    store, other = opened(), opened()
+    """Notifications are lost while there is no connection."""
+    store, other = open_store(), open_store()
     changes: Queue[str] = Queue()
     end = store.watch(changes.put)
     first = changes.get(timeout=WAIT_S)
@@ -321,7 +325,7 @@ store.close()
 def test_forked_child_does_not_use_the_connections_of_its_parent(
     store: PostgresStore, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """Both processes would read each other's answers."""
+    """Otherwise both processes would read each other's answers."""
     command = [sys.executable, "-c", _FORK, postgres.url, tmp_path.name]
     subprocess.run(command, check=True, timeout=WAIT_S)
 

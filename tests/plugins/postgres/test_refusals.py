@@ -1,4 +1,4 @@
-"""Refused texts in a shared store."""
+"""Texts that an embedder refuses, in a shared store."""
 
 from __future__ import annotations
 
@@ -30,10 +30,12 @@ def embedder(model: ScriptedModel) -> Iterator[OpenAIEmbedder]:
         yield OpenAIEmbedder(client, model="m")
 
 
-async def test_refused_text_in_a_shared_store_does_not_block_another_process(
+async def test_text_refused_for_one_process_does_not_block_another_process(
     model: ScriptedModel, embedder: OpenAIEmbedder, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """The vector never arrives, so a waiting process has to ask for it itself."""
+    """The claimed vector never arrives in the store, so the waiting process has to request it
+    itself.
+    """
     model.refuse(TEXTS[3])
     stores = [PostgresVectorStore(PostgresDatabase(postgres.url, tmp_path.name)) for _ in range(2)]
     works = [

@@ -30,7 +30,9 @@ def bridge() -> Iterator[Bridge]:
 
 
 @pytest.fixture
-def replica(open_gateway: OpenGateway, postgres: PostgresServer, tmp_path: Path) -> OpenGateway:
+def open_replica(
+    open_gateway: OpenGateway, postgres: PostgresServer, tmp_path: Path
+) -> OpenGateway:
     """Return a function that opens gateways on one store."""
 
     def opened(**upstream: object) -> Gateway:
@@ -54,11 +56,11 @@ def has(key: str, description: str = "") -> Callable[[Snapshot], bool]:
     )
 
 
-async def test_listing_and_approval_of_another_gateway_take_effect(
-    replica: OpenGateway, bridge: Bridge
+async def test_listing_and_approval_by_one_gateway_take_effect_in_another(
+    open_replica: OpenGateway, bridge: Bridge
 ) -> None:
-    """Only one of the gateways lists the server."""
-    first, second = replica(on_change="block"), replica(on_change="block")
+    """The gateways share a store, and only one of them lists the server."""
+    first, second = open_replica(on_change="block"), open_replica(on_change="block")
     async with live_server(bridge, [tool("add", "Add numbers.")]) as server:
         for gateway in (first, second):
             gateway.add_server("srv", url=server.url)
@@ -76,10 +78,10 @@ async def test_listing_and_approval_of_another_gateway_take_effect(
         assert listings + 2 == server.shelf.listings
 
 
-async def test_changes_during_a_lost_connection_are_found(
-    replica: OpenGateway, postgres: PostgresServer
+async def test_gateway_finds_changes_made_while_its_database_connection_was_lost(
+    open_replica: OpenGateway, postgres: PostgresServer
 ) -> None:
-    first, second = replica(), replica()
+    first, second = open_replica(), open_replica()
     await wait_until(second, lambda snapshot: not snapshot.entities)
     postgres.stop()
     postgres.start()

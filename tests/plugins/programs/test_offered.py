@@ -68,7 +68,7 @@ async def test_conversation_searches_and_runs_a_program_in_three_turns(
     assert listed == ["search_tools", "call_tool", "run_program"]
 
 
-async def test_programs_are_off_by_default_and_host_tools_keep_their_names(
+async def test_programs_are_off_by_default_and_tools_of_the_host_keep_their_names(
     open_gateway: OpenGateway,
 ) -> None:
     host = {"type": "function", "function": {"name": "run_program"}}
@@ -106,7 +106,7 @@ async def test_stable_tool_list_runs_programs_over_found_tools(open_gateway: Ope
 
 
 @pytest.mark.parametrize("extra", [{"code": "1", "timeout": 3}, {"program": "1", "resume": "key"}])
-async def test_unknown_argument_keys_are_refused(
+async def test_run_program_refuses_unknown_argument_keys(
     open_gateway: OpenGateway, extra: dict[str, object]
 ) -> None:
     broker = ToolBroker(offering(open_gateway))

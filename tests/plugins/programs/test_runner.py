@@ -122,8 +122,10 @@ async def test_program_returns_only_its_last_value(gateway: Gateway) -> None:
         ),
     ],
 )
-async def test_program_cannot_pass_unknown_keys(gateway: Gateway, code: str, message: str) -> None:
-    """The type check does not see the keys of a dictionary."""
+async def test_program_cannot_pass_unknown_argument_keys_to_a_tool(
+    gateway: Gateway, code: str, message: str
+) -> None:
+    """The type check does not see the keys of a dictionary, so the call itself checks them."""
     body = await Chat(gateway, "list_orders").run(code)
 
     assert message in body["error"]
@@ -145,7 +147,7 @@ async def test_program_can_call_only_found_tools(gateway: Gateway) -> None:
 
 
 async def test_type_errors_prevent_calls_and_name_lines_and_similar_names(gateway: Gateway) -> None:
-    """The model can fix the program in one turn."""
+    """So the model can fix its program in one turn."""
     chat = Chat(gateway, "list_orders", "get_order")
 
     answer = await chat.answer("await list_orders(custmer='Ada')\nawait get_ordr(order_id=1)")
@@ -159,7 +161,9 @@ async def test_type_errors_prevent_calls_and_name_lines_and_similar_names(gatewa
     assert "async def get_order(*, order_id: int) -> dict[str, Any]:" in body["functions"]
 
 
-async def test_result_without_a_schema_gets_the_observed_type(gateway: Gateway) -> None:
+async def test_tool_without_an_output_schema_gets_the_type_of_its_observed_results(
+    gateway: Gateway,
+) -> None:
     chat = Chat(gateway, "list_orders")
     code = "orders = await list_orders(customer='Ada')\norders[0]['totl']"
 
@@ -209,7 +213,7 @@ async def test_destructive_call_is_refused_unless_the_host_allows_it(
 
 
 @pytest.mark.parametrize(("decision", "expected"), [(True, "refunded 1"), (False, "not approved")])
-async def test_approval_does_not_block_other_calls(
+async def test_call_that_waits_for_approval_does_not_block_other_calls(
     gateway: Gateway, *, decision: bool, expected: str
 ) -> None:
     approvals: list[tuple[str, object]] = []
@@ -230,9 +234,7 @@ async def test_approval_does_not_block_other_calls(
     assert expected in str(body)
 
 
-async def test_policy_that_asks_pauses_the_program(
-    open_gateway: OpenGateway, tmp_path: Path
-) -> None:
+async def test_ask_policy_pauses_the_program(open_gateway: OpenGateway, tmp_path: Path) -> None:
     """The policy applies even to a tool without annotations."""
     policies = (AccessPolicy(action="ask", tools=("local/get_order",)),)
     chat = Chat(
@@ -287,8 +289,10 @@ async def test_approved_program_resumes_in_another_process(
     assert "unknown or expired" in second_answer["error"]
 
 
-async def test_decision_applies_once_to_the_seen_definition(gateway: Gateway) -> None:
-    """The definition may change while a person thinks."""
+async def test_approval_of_a_program_call_applies_once_and_to_the_approved_definition(
+    gateway: Gateway,
+) -> None:
+    """The definition of the tool may change while a person decides."""
     chat = Chat(gateway, "refund_order")
     first = (await chat.run("await refund_order(order_id=1)"))["waiting"]
     second = (await chat.run("await refund_order(order_id=2)"))["waiting"]
@@ -335,8 +339,8 @@ class Forging:
         return ProgramResult(value=[approved.value, forged.value, forged.waits])
 
 
-async def test_approval_applies_to_one_call_despite_a_reused_number(gateway: Gateway) -> None:
-    """An attacker would control the worker first."""
+async def test_approval_applies_to_one_call_even_if_its_number_is_reused(gateway: Gateway) -> None:
+    """The attacker is a program that has taken over the worker process."""
     chat = Chat(gateway, "refund_order", approve=lambda _: True)
     chat.programs = ProgramRunner(gateway, Forging())
 
@@ -355,7 +359,9 @@ async def test_approval_applies_to_one_call_despite_a_reused_number(gateway: Gat
         ),
     ],
 )
-async def test_answers_are_shortened_to_the_limit(gateway: Gateway, code: str, key: str) -> None:
+async def test_long_answers_to_the_model_are_shortened(
+    gateway: Gateway, code: str, key: str
+) -> None:
     """The answer may be long because of an error, characters that JSON escapes, or many
     approvals.
     """
@@ -381,7 +387,9 @@ class Renaming(Forging):
         return ProgramResult(error=(await call(replace(waiting_call, name="get_order"))).error)
 
 
-async def test_approval_does_not_apply_to_another_tool_with_the_name(gateway: Gateway) -> None:
+async def test_approval_does_not_apply_to_another_tool_that_gets_the_same_name(
+    gateway: Gateway,
+) -> None:
     chat = Chat(gateway, "refund_order", "get_order", approve=lambda _: True)
     chat.programs = ProgramRunner(gateway, Renaming())
 
@@ -403,7 +411,7 @@ async def test_resumed_program_remembers_found_tools(gateway: Gateway) -> None:
     assert (await chat.run(resume=second))["result"] == ["refunded 0", "refunded 1"]
 
 
-async def test_refusal_applies_after_the_policy_no_longer_asks(gateway: Gateway) -> None:
+async def test_refused_call_stays_refused_after_the_policy_changes(gateway: Gateway) -> None:
     chat, ask = Chat(gateway, "get_order"), AccessPolicy(action="ask", tools=("*/get_order",))
     gateway.set_policies([ask])
     key = (await chat.run("await get_order(order_id=1)"))["waiting"]
@@ -413,7 +421,9 @@ async def test_refusal_applies_after_the_policy_no_longer_asks(gateway: Gateway)
     assert "was not approved" in (await chat.run(resume=key))["error"]
 
 
-async def test_store_without_programs_refuses_waiting_programs(open_gateway: OpenGateway) -> None:
+async def test_program_cannot_wait_for_approval_if_the_store_does_not_store_programs(
+    open_gateway: OpenGateway,
+) -> None:
     class Small:
         """A host's own store that does not support programs."""
 
@@ -438,7 +448,9 @@ async def test_store_without_programs_refuses_waiting_programs(open_gateway: Ope
         await ProgramRunner(gateway).waiting()
 
 
-async def test_observed_types_are_visible_only_to_their_caller(gateway: Gateway) -> None:
+async def test_observed_result_types_are_visible_only_to_the_caller_of_the_results(
+    gateway: Gateway,
+) -> None:
     """The keys of a result may be private data."""
 
     def balances() -> Any:
@@ -457,7 +469,9 @@ async def test_observed_types_are_visible_only_to_their_caller(gateway: Gateway)
     assert "alice" not in foreign_answer["functions"]
 
 
-async def test_value_is_stored_on_request_and_only_for_its_caller(gateway: Gateway) -> None:
+async def test_value_of_a_program_is_stored_on_request_and_only_for_its_caller(
+    gateway: Gateway,
+) -> None:
     chat = Chat(gateway, "list_orders", caller=ADA)
     code = "await list_orders(customer='Ada', limit=900)"
 
@@ -484,7 +498,7 @@ async def test_value_is_stored_on_request_and_only_for_its_caller(gateway: Gatew
         ({"resume": "x"}, "unknown or expired"),
     ],
 )
-async def test_invalid_requests_get_an_error_answer(
+async def test_invalid_arguments_of_run_program_get_an_error_answer(
     gateway: Gateway, arguments: dict[str, Any], said: str
 ) -> None:
     answer = await Chat(gateway).answer(**arguments)
@@ -512,10 +526,10 @@ async def test_call_spans_are_children_of_the_program_span(
         assert span.parent.span_id == program.context.span_id
 
 
-async def test_calls_of_programs_become_next_steps(
+async def test_calls_of_programs_are_learned_as_next_steps(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """Each program is a task, like a conversation."""
+    """All calls of a program belong to one task, like the calls of a conversation."""
     usage = UsageOptions(record=True, learn="on", refresh_s=0)
     gateway = with_order_tools(open_gateway(options=options(tmp_path, usage=usage)))
     chat = Chat(gateway, "list_orders", "get_order")

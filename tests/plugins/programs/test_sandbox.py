@@ -46,8 +46,8 @@ async def add(call: PendingCall) -> CallAnswer:
 
 
 async def test_sandbox_stops_every_escape_and_runs_the_next_program() -> None:
-    """The attempts use files, network, processes, environment, host objects, floods, frames and
-    deep values.
+    """The program's attempts use files, network, processes, environment, host objects, floods,
+    frames and deep values.
     """
     sandbox = MontySandbox(seconds=20, wrapper="none")
 
@@ -81,8 +81,8 @@ class InProcess:
         raise AssertionError("nothing waits")
 
 
-async def test_escape_attempt_succeeds_without_a_sandbox() -> None:
-    """Otherwise the attempts would prove nothing."""
+async def test_escape_attempts_succeed_without_a_sandbox() -> None:
+    """Otherwise the tests of the attempts would prove nothing."""
     reasons = {outcome.name: outcome.reason for outcome in await attempt_all(InProcess())}
 
     assert reasons["pathlib"] == "it read the canary"
@@ -98,7 +98,9 @@ async def test_bubblewrap_stops_every_escape() -> None:
     assert [] == [outcome for outcome in outcomes if outcome.reason]
 
 
-async def test_calls_run_concurrently_and_use_earlier_results(sandbox: MontySandbox) -> None:
+async def test_program_runs_calls_concurrently_and_uses_earlier_results(
+    sandbox: MontySandbox,
+) -> None:
     meeting = asyncio.Barrier(5)
 
     async def call(pending: PendingCall) -> CallAnswer:
@@ -127,13 +129,15 @@ async def test_program_can_catch_a_tool_error(sandbox: MontySandbox) -> None:
     assert result.value == "no number"
 
 
-async def test_error_contains_its_line(sandbox: MontySandbox) -> None:
+async def test_error_of_a_program_names_the_line(sandbox: MontySandbox) -> None:
     result = await sandbox.run(program("x = [1]\nx[3]"), call=add, limits=PATIENT)
 
     assert result.error.startswith("line 2: IndexError")
 
 
-async def test_type_errors_are_found_before_the_first_call(sandbox: MontySandbox) -> None:
+async def test_type_errors_of_a_program_are_found_before_its_first_call(
+    sandbox: MontySandbox,
+) -> None:
     calls: list[PendingCall] = []
 
     async def call(pending: PendingCall) -> CallAnswer:
@@ -151,7 +155,7 @@ async def test_type_errors_are_found_before_the_first_call(sandbox: MontySandbox
     assert calls == []
 
 
-async def test_calls_and_output_are_limited(sandbox: MontySandbox) -> None:
+async def test_number_of_calls_and_length_of_output_are_limited(sandbox: MontySandbox) -> None:
     limits = replace(PATIENT, calls=2, output_chars=1000)
     code = "print('x' * 5000)\nfor i in range(5):\n    await add(a=i)"
 
@@ -214,7 +218,7 @@ async def test_cancelled_program_makes_no_more_calls() -> None:
     assert len(called) < 12
 
 
-async def test_cancellation_cancels_open_calls(sandbox: MontySandbox) -> None:
+async def test_cancelling_a_program_cancels_its_open_calls(sandbox: MontySandbox) -> None:
     began, ended = asyncio.Event(), asyncio.Event()
 
     async def call(pending: PendingCall) -> CallAnswer:
@@ -236,8 +240,8 @@ async def test_cancellation_cancels_open_calls(sandbox: MontySandbox) -> None:
         await running
 
 
-async def test_snapshot_resumes_in_another_sandbox(sandbox: MontySandbox) -> None:
-    """The other calls are answered before the snapshot."""
+async def test_program_resumes_from_a_snapshot_in_another_sandbox(sandbox: MontySandbox) -> None:
+    """Before the snapshot, all calls that do not wait are answered."""
 
     async def undecided(pending: PendingCall) -> CallAnswer:
         return CallAnswer(waits=True) if pending.name == "slow" else await add(pending)

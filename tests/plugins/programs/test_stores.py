@@ -7,7 +7,7 @@ from gateway.testing import ManualClock
 from tests.core.storage.conformance.stores import Opener
 
 
-def test_rows_are_shared_and_taken_once(opened: Opener) -> None:
+def test_program_rows_are_shared_by_processes_and_taken_once(opened: Opener) -> None:
     first, other = (_programs(opened) for _ in range(2))
 
     first.put("a", "first", keep_s=60, most=9)
@@ -20,8 +20,8 @@ def test_rows_are_shared_and_taken_once(opened: Opener) -> None:
     assert other.read("a") is None
 
 
-def test_row_is_replaced_only_if_unchanged(opened: Opener) -> None:
-    """Of two concurrent decisions, only one is stored, and a taken row does not return."""
+def test_program_row_is_replaced_only_if_unchanged(opened: Opener) -> None:
+    """So of two concurrent decisions, only one is stored. A taken row does not return."""
     store = _programs(opened)
     store.put("a", "old", keep_s=60, most=9)
 
@@ -32,7 +32,7 @@ def test_row_is_replaced_only_if_unchanged(opened: Opener) -> None:
     assert store.rows() == {}
 
 
-def test_old_rows_are_deleted(opened: Opener, wall: ManualClock) -> None:
+def test_old_program_rows_are_deleted(opened: Opener, wall: ManualClock) -> None:
     store = _programs(opened)
     store.put("a", "old", keep_s=60, most=9)
     wall.tick(61)
@@ -41,8 +41,8 @@ def test_old_rows_are_deleted(opened: Opener, wall: ManualClock) -> None:
     assert [*store.rows()] == ["b"]
 
 
-def test_newest_rows_of_an_owner_stay(opened: Opener, wall: ManualClock) -> None:
-    """The prefix of a key identifies its owner."""
+def test_newest_program_rows_of_a_caller_stay(opened: Opener, wall: ManualClock) -> None:
+    """The prefix of a row's key identifies the caller."""
     store = _programs(opened)
     for key in ("a.1", "b.1", "a.2", "a.3"):
         wall.tick(1)

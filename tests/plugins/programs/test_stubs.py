@@ -28,7 +28,7 @@ JSON = st.recursive(
 )
 
 
-def test_arguments_are_keywords_with_optional_defaults() -> None:
+def test_declaration_has_keyword_arguments_with_optional_defaults() -> None:
     signature = declare("send_invoice", SCHEMA, {"type": "string"}, doc='Send "it".\nMore.')
 
     assert signature.text == (
@@ -39,7 +39,7 @@ def test_arguments_are_keywords_with_optional_defaults() -> None:
     )
 
 
-def test_results_become_classes_with_any_keys_and_recursion() -> None:
+def test_declaration_has_classes_for_results_with_any_keys_and_recursion() -> None:
     node = {
         "type": "object",
         "properties": {"from": {"type": "string"}, "next": {"$ref": "#/$defs/node"}},
@@ -54,14 +54,14 @@ def test_results_become_classes_with_any_keys_and_recursion() -> None:
     )
 
 
-def test_arguments_with_invalid_names_become_one_object() -> None:
+def test_declaration_has_one_object_for_arguments_with_invalid_names() -> None:
     signature = declare("mail", {"properties": {"from": {"type": "string"}, "x-y": {}}}, None)
 
     assert signature.is_object
     assert "async def mail(arguments: Mapping[str, Any], /) -> Any: ..." in signature.text
 
 
-def test_empty_schema_accepts_everything() -> None:
+def test_declaration_of_an_empty_schema_accepts_everything() -> None:
     """A declaration that is too narrow would refuse a valid program."""
     for schema in ({"$ref": "#/$defs/x"}, {"additionalProperties": True}):
         assert declare("any", schema, {}).text == "async def any(**others: Any) -> Any: ...\n"
@@ -69,7 +69,7 @@ def test_empty_schema_accepts_everything() -> None:
     assert declare("any", {}, open_result).text.endswith("-> dict[str, Any]: ...\n")
 
 
-def test_each_tool_gets_a_unique_python_name() -> None:
+def test_each_tool_gets_a_unique_python_function_name() -> None:
     names = identifiers(["a-b", "a_b", "class", "1x", "search_tools"], reserved=["search_tools"])
 
     assert names == {
@@ -107,7 +107,7 @@ def test_result_type_is_the_narrowest_of_all_observed_results() -> None:
 
 
 @given(JSON, JSON)
-def test_shape_does_not_depend_on_the_order_of_results(one: object, other: object) -> None:
+def test_shape_of_results_does_not_depend_on_their_order(one: object, other: object) -> None:
     first, second = shape_of(one), shape_of(other)
 
     assert join(join(first, second), first) == join(first, second)

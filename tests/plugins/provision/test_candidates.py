@@ -27,7 +27,7 @@ DAY_S = 24 * 3600.0
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Folder of stored registry answers."""
+    """Return the folder of stored registry answers."""
     return tmp_path / "registries"
 
 
@@ -56,7 +56,9 @@ async def test_without_a_registry_only_the_bundled_list_is_available(folder: Pat
 
 
 def test_bundled_list_contains_well_known_servers() -> None:
-    """The publisher's name does not matter, because it may change."""
+    """Only the part of the name after the slash is checked, because the publisher's name may
+    change.
+    """
     known = (
         "filesystem github gitlab maps memory postgres slack sqlite brave puppeteer fetch "
         "everything sequential playwright stripe sentry docker kubernetes git linear"
@@ -111,7 +113,9 @@ async def test_unreachable_registry_without_a_stored_answer_leaves_the_bundled_l
     assert ["registry_unavailable"] == [entry.code for entry in diagnostics]
 
 
-async def test_truncated_answer_is_not_stored(registry: FakeRegistry, folder: Path) -> None:
+async def test_truncated_registry_answer_is_not_stored(
+    registry: FakeRegistry, folder: Path
+) -> None:
     """Otherwise half an answer would be used for a day."""
     registry.items = [item("a/x"), item("a/y"), item("a/z")]
     options = ProvisionOptions(registry=registry.url, known=False, max_pages=1)
@@ -124,7 +128,7 @@ async def test_truncated_answer_is_not_stored(registry: FakeRegistry, folder: Pa
     assert "more than 1 pages; 2 entries were read" in diagnostics[0].detail
 
 
-async def test_bundled_entry_wins_over_a_registry_entry(
+async def test_bundled_entry_takes_precedence_over_a_registry_entry_with_its_name(
     registry: FakeRegistry, folder: Path
 ) -> None:
     """A registry entry must not replace a checked one."""
@@ -138,7 +142,7 @@ async def test_bundled_entry_wins_over_a_registry_entry(
     assert ["known"] == [entry.source for entry in entries if entry.name == name]
 
 
-async def test_answer_is_used_if_it_cannot_be_stored(
+async def test_registry_answer_is_used_even_if_it_cannot_be_stored(
     registry: FakeRegistry, options: ProvisionOptions, tmp_path: Path
 ) -> None:
     registry.items = [item("a/x")]
@@ -151,7 +155,7 @@ async def test_answer_is_used_if_it_cannot_be_stored(
 
 
 @pytest.mark.parametrize("text", ["{", "{}"])
-async def test_unreadable_stored_answer_is_fetched_again(
+async def test_registry_is_fetched_again_if_the_stored_answer_is_unreadable(
     registry: FakeRegistry, options: ProvisionOptions, folder: Path, text: str
 ) -> None:
     registry.items = [item("a/x")]
@@ -239,7 +243,7 @@ async def test_entries_of_a_large_registry_are_preselected_by_words() -> None:
     assert not any("Number" in text for text in embedder.embedded_texts)
 
 
-async def test_equal_short_names_of_two_publishers_are_both_found(
+async def test_servers_of_two_publishers_with_the_same_short_name_are_both_found(
     open_gateway: OpenGateway,
 ) -> None:
     entries = [

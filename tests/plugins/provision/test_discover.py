@@ -26,7 +26,9 @@ def gateway(open_gateway: OpenGateway) -> Gateway:
     return new_gateway
 
 
-async def test_intent_returns_tools_with_schemas_and_their_servers(gateway: Gateway) -> None:
+async def test_overview_for_an_intent_has_tools_with_schemas_and_their_servers(
+    gateway: Gateway,
+) -> None:
     overview = await discover(gateway, "weigh a parcel")
 
     first = overview.tools[0]
@@ -63,7 +65,9 @@ async def test_overview_has_twenty_tools_by_default(open_gateway: OpenGateway) -
         await discover(large_gateway, limit=0)
 
 
-async def test_unlistable_server_is_reported_with_its_state(open_gateway: OpenGateway) -> None:
+async def test_overview_reports_a_server_that_cannot_be_listed_with_its_state(
+    open_gateway: OpenGateway,
+) -> None:
     created = open_gateway()
     created.add_server("gone", command="/no/such/program")
 

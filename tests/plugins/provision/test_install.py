@@ -23,7 +23,7 @@ async def python(program: str, folder: Path, *, limit_s: float = 60.0) -> None:
     )
 
 
-async def test_command_gets_its_folder_and_few_variables(
+async def test_install_command_runs_in_its_folder_with_few_environment_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The user's mirrors must reach an installer, the user's secrets must not."""
@@ -40,7 +40,9 @@ async def test_command_gets_its_folder_and_few_variables(
     assert "OPENAI_API_KEY" not in values
 
 
-async def test_failed_command_shows_the_end_of_its_output(tmp_path: Path) -> None:
+async def test_error_of_a_failed_install_command_shows_the_end_of_its_output(
+    tmp_path: Path,
+) -> None:
     """Credentials in the URL of a mirror are removed."""
     program = "import sys; print('x' * 300000); sys.exit('a' * 40000 + ' http://me:pw@mirror/x no')"
 
@@ -52,7 +54,9 @@ async def test_failed_command_shows_the_end_of_its_output(tmp_path: Path) -> Non
     assert len(str(caught.value)) < 800
 
 
-async def test_command_is_killed_with_its_children_at_the_time_limit(tmp_path: Path) -> None:
+async def test_install_command_is_killed_with_its_children_at_the_time_limit(
+    tmp_path: Path,
+) -> None:
     program = (
         "import signal, subprocess, sys\n"
         "child = subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'])\n"
@@ -67,12 +71,12 @@ async def test_command_is_killed_with_its_children_at_the_time_limit(tmp_path: P
         await until(lambda: not is_running(data.read_text()))
 
 
-async def test_missing_program_is_reported(tmp_path: Path) -> None:
+async def test_missing_installer_program_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UpstreamError, match="no-such cannot be started: FileNotFoundError"):
         await run_command("srv", ("/no-such",), folder=tmp_path, path="", limit_s=1)
 
 
-async def test_given_path_is_searched_first(tmp_path: Path) -> None:
+async def test_run_command_searches_the_given_path_first(tmp_path: Path) -> None:
     """npm must find its own node."""
     data = "import os; open('out.json', 'w').write(os.environ['PATH'])"
     command = (sys.executable, "-c", data)
@@ -98,7 +102,7 @@ def npm(folder: Path, manifest: object, **lock: Any) -> Path:
 @pytest.mark.parametrize(
     "program", ["server.js", {"other": "server.js"}, {"x": "x.js", "tiny": "./server.js"}]
 )
-async def test_npm_program_is_the_only_one_or_named_like_the_package(
+async def test_npm_program_is_named_like_the_package_or_is_the_only_one(
     tmp_path: Path, program: object
 ) -> None:
     packages = {"node_modules/a/node_modules/@b/c": {"version": "2"}}
@@ -122,7 +126,7 @@ async def test_npm_program_is_the_only_one_or_named_like_the_package(
         ([], "cannot be read"),
     ],
 )
-async def test_npm_packages_without_their_own_program_fail(
+async def test_installation_fails_if_an_npm_package_has_no_program_of_its_own(
     tmp_path: Path, manifest: object, message: str
 ) -> None:
     """The started file must belong to the approved package."""
@@ -151,7 +155,7 @@ def distribution(folder: Path) -> Path:
     ("program", "bin_leads_to"),
     [("../../outside", "."), ("linked", "."), ("gone", "."), ("outside", "../..")],
 )
-async def test_python_program_outside_its_folder_fails(
+async def test_installation_fails_if_a_python_program_is_outside_its_folder(
     tmp_path: Path, program: str, bin_leads_to: str
 ) -> None:
     """An entry point or a link may name any file."""
@@ -169,7 +173,7 @@ async def test_python_program_outside_its_folder_fails(
         await install(planned(folder, "pypi"), PROGRAMS, limit_s=1)
 
 
-async def test_python_package_without_a_program_fails(tmp_path: Path) -> None:
+async def test_installation_fails_if_a_python_package_has_no_program(tmp_path: Path) -> None:
     distribution(tmp_path)
 
     with pytest.raises(UpstreamError, match="the package has no program"):

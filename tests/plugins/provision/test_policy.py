@@ -70,12 +70,12 @@ def verdicts(plan_to_check: Plan, **options: Any) -> dict[str, str]:
     return {name: gate.verdict for name, gate in run_checks(plan_to_check, **options).items()}
 
 
-def test_harmless_package_passes_all_checks() -> None:
+def test_harmless_package_passes_all_policy_checks() -> None:
     for route in (TIME, EVERYTHING):
         assert {"pass"} == set(verdicts(plan(route)).values())
 
 
-def test_commands_are_complete_and_use_no_shell() -> None:
+def test_planned_commands_are_complete_and_use_no_shell() -> None:
     pip, uv = plan().install, plan(programs=Programs(python="/py", uv="/uv")).install
     npm = plan(EVERYTHING).install
 
@@ -170,7 +170,9 @@ def test_missing_installer_is_reported(route: Package, message: str) -> None:
         ("https://index.example.org", "ask"),
     ],
 )
-def test_other_package_index_needs_consent(base_url: str, verdict: str) -> None:
+def test_plan_needs_consent_if_the_entry_names_another_package_index(
+    base_url: str, verdict: str
+) -> None:
     """Packages are fetched from this machine's index, where the name may belong to someone else."""
     new_plan = plan(replace(TIME, base_url=base_url))
     checks = run_checks(new_plan, indexes=("https://index.example",))["index"]
@@ -188,7 +190,9 @@ def test_other_package_index_needs_consent(base_url: str, verdict: str) -> None:
         ({"suspicions": ("reads like an order to a model",)}, "text", "refuse"),
     ],
 )
-def test_status_and_description_are_checked(entry: dict[str, Any], name: str, verdict: str) -> None:
+def test_plan_checks_status_and_description_of_the_registry_entry(
+    entry: dict[str, Any], name: str, verdict: str
+) -> None:
     """A deleted entry may be malware or spam."""
     assert verdict == verdicts(plan(**entry))[name]
 
@@ -204,7 +208,7 @@ def test_status_and_description_are_checked(entry: dict[str, Any], name: str, ve
         (("org.example.evil/*",), False),
     ],
 )
-def test_trust_applies_to_a_namespace_or_a_name(
+def test_trusted_pattern_matches_a_namespace_or_a_server_name(
     patterns: tuple[str, ...], *, expected: bool
 ) -> None:
     """``org.example`` is not ``org.example-evil``."""
@@ -361,11 +365,13 @@ def test_remote_server_is_configured_by_url() -> None:
         ("org/" + "x" * 90, (), "x" * 40),
     ],
 )
-def test_server_gets_a_unique_name(name: str, used: tuple[str, ...], expected: str) -> None:
+def test_installed_server_gets_a_unique_name(
+    name: str, used: tuple[str, ...], expected: str
+) -> None:
     assert expected == server_name(RegistryEntry(name=name), frozenset(used))
 
 
-def test_find_finds_the_programs_of_this_machine() -> None:
+def test_programs_find_returns_the_installers_of_this_machine() -> None:
     """Packages of PyPI can be installed on every machine."""
     programs = Programs.find()
 

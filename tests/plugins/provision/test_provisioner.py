@@ -45,7 +45,9 @@ async def test_dry_run_writes_no_file(site: MakeSite, registry: FakeRegistry) ->
     assert not new_site.config.exists()
 
 
-async def test_tool_in_the_catalog_ends_the_search(site: MakeSite, registry: FakeRegistry) -> None:
+async def test_provision_stops_if_the_catalog_already_has_a_tool(
+    site: MakeSite, registry: FakeRegistry
+) -> None:
     """The registry is not fetched."""
     new_site = site(registry.url)
     new_site.gateway.add_source(
@@ -61,7 +63,7 @@ async def test_tool_in_the_catalog_ends_the_search(site: MakeSite, registry: Fak
     assert [] == registry.requests
 
 
-async def test_picked_server_is_planned_despite_a_tool_in_the_catalog(
+async def test_picked_server_is_planned_even_if_the_catalog_has_a_tool(
     site: MakeSite, registry: FakeRegistry
 ) -> None:
     registry.items = [PARCELS, MUSIC]
@@ -75,7 +77,7 @@ async def test_picked_server_is_planned_despite_a_tool_in_the_catalog(
     assert "ask" == next(row.verdict for row in result.gates if row.name == "confidence")
 
 
-async def test_unknown_pick_is_reported_with_similar_names(
+async def test_pick_of_an_unknown_server_is_refused_with_similar_names(
     site: MakeSite, registry: FakeRegistry
 ) -> None:
     registry.items = [PARCELS]
@@ -124,7 +126,7 @@ async def test_unlikely_candidates_are_not_planned(site: MakeSite, registry: Fak
     assert "NO_SUCH_KEY" in picked.reason
 
 
-async def test_first_candidate_without_a_refusal_is_planned(
+async def test_first_candidate_that_no_check_refuses_is_planned(
     site: MakeSite, registry: FakeRegistry
 ) -> None:
     """The best candidate may be an unsupported container."""
@@ -156,7 +158,7 @@ async def test_candidate_with_a_missing_input_is_not_skipped(
     assert "inputs: needs NO_SUCH_KEY, but no value is given" == result.reason
 
 
-async def test_plan_with_a_refusal_is_refused_with_the_reason(
+async def test_plan_that_a_check_refuses_is_refused_with_the_reason(
     site: MakeSite, registry: FakeRegistry
 ) -> None:
     """Consent cannot override a refusal, so nobody is asked."""
@@ -204,7 +206,9 @@ async def test_missing_variable_fails_the_run(site: MakeSite, registry: FakeRegi
     assert "NO_SUCH_VARIABLE" in result.reason
 
 
-async def test_used_names_are_not_reused(site: MakeSite, registry: FakeRegistry) -> None:
+async def test_new_server_does_not_get_a_name_that_is_in_use(
+    site: MakeSite, registry: FakeRegistry
+) -> None:
     """Names of the catalog, the configuration and leftover folders count as used."""
     registry.items = [PARCELS]
     new_site = site(registry.url)
@@ -218,7 +222,9 @@ async def test_used_names_are_not_reused(site: MakeSite, registry: FakeRegistry)
     assert "parcels-4" == result.plan.server
 
 
-async def test_unwritable_audit_stops_the_run(site: MakeSite, registry: FakeRegistry) -> None:
+async def test_provision_stops_if_the_audit_cannot_be_written(
+    site: MakeSite, registry: FakeRegistry
+) -> None:
     """Steps without an audit line are not allowed."""
     registry.items = [PARCELS]
     new_site = site(registry.url)
@@ -229,7 +235,7 @@ async def test_unwritable_audit_stops_the_run(site: MakeSite, registry: FakeRegi
     assert [] == new_site.person.questions
 
 
-def test_audit_redacts_given_values(tmp_path: Path) -> None:
+def test_audit_redacts_values_given_by_the_host(tmp_path: Path) -> None:
     audit = Audit(path=tmp_path / "a" / "audit.jsonl", run="r", secrets=("", "pw", "pw1"))
     audit.record("consent", commands=["x pw1 y", ["pw"]], count=3)
 

@@ -16,7 +16,7 @@ def ids(*sources: FixedSource) -> list[str]:
     return [f"{server}/{tool.name}" for server, listing in listings for tool in listing.tools]
 
 
-def test_distractors_are_whole_servers_up_to_the_count() -> None:
+def test_distractors_returns_whole_servers_up_to_the_count_of_tools() -> None:
     thirty, every = distractors(30), distractors(10_000)
     others = distractors(30, without={thirty[0].server})
 

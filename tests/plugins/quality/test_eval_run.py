@@ -73,7 +73,9 @@ async def test_evaluate_catalog_uses_only_tools_visible_to_the_caller(
     assert ["hidden/pay_out"] == [*(inside.catalog.keys() - outside.catalog.keys())]
 
 
-async def test_run_saves_a_report_while_searches_continue(gateway: Gateway, tmp_path: Path) -> None:
+async def test_eval_run_saves_a_report_while_searches_continue(
+    gateway: Gateway, tmp_path: Path
+) -> None:
     """The console polls the progress from another loop."""
     halfway, go_on = threading.Event(), threading.Event()
 
@@ -103,7 +105,7 @@ async def test_run_saves_a_report_while_searches_continue(gateway: Gateway, tmp_
     assert after == run.progress
 
 
-async def test_cancelled_run_saves_nothing(gateway: Gateway, tmp_path: Path) -> None:
+async def test_cancelled_eval_run_saves_nothing(gateway: Gateway, tmp_path: Path) -> None:
     started, cancelled = threading.Event(), threading.Event()
 
     async def work(_progress: object) -> EvalReport:
@@ -127,7 +129,7 @@ async def test_cancelled_run_saves_nothing(gateway: Gateway, tmp_path: Path) -> 
     assert not (tmp_path / "reports").exists()
 
 
-async def test_failed_run_gives_the_reason(gateway: Gateway, tmp_path: Path) -> None:
+async def test_failed_eval_run_gives_the_reason(gateway: Gateway, tmp_path: Path) -> None:
     """Messages of foreign errors are not shown, because they may contain secrets."""
     requests = (EvalRequest(text="an e-mail", wanted=((" ",),)),)
     ours = EvalRun(gateway.bridge, lambda _: evaluate_catalog(gateway, requests), tmp_path)

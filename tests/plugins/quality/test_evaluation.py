@@ -63,7 +63,9 @@ def test_tool_ranked_beyond_the_limit_is_missed_but_has_a_rank(open_gateway: Ope
     assert 5 == len(report.tools[0].outranked_by)
 
 
-def test_twin_counts_as_found_and_is_reported(open_gateway: OpenGateway, run: Evaluate) -> None:
+def test_twin_of_a_wanted_tool_counts_as_found_and_is_reported(
+    open_gateway: OpenGateway, run: Evaluate
+) -> None:
     gateway = open_gateway([tool("play_music", "Play a song on the speakers.")])
     gateway.add_source(ListSource("other", [tool("music", "Plays songs on the speakers.")]))
 
@@ -73,7 +75,9 @@ def test_twin_counts_as_found_and_is_reported(open_gateway: OpenGateway, run: Ev
     assert [True] == [pair.are_twins for pair in report.pairs]
 
 
-def test_accepted_request_without_a_tool_is_a_false_accept(run: Evaluate, gateway: Gateway) -> None:
+def test_accepted_request_that_no_tool_serves_is_a_false_accept(
+    run: Evaluate, gateway: Gateway
+) -> None:
     tools = gateway.bridge.call(gateway.list_tools)
     request = EvalRequest(text="translate a text", wanted=(("shelf/translate_text",),))
     (held_out,) = hold_out([request], tools, count=1)

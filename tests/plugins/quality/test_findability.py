@@ -34,7 +34,7 @@ def test_tool_report_counts_requests_that_find_the_tool() -> None:
     assert ("owe", "bill") == report.missing_words
 
 
-def test_median_rank_is_none_if_half_of_the_requests_miss() -> None:
+def test_median_rank_is_none_if_half_of_the_requests_miss_the_tool() -> None:
     nowhere = [outcome("x", None), outcome("x", None), outcome("a", 1)]
     never, other = report_tools([*nowhere, outcome("xb", None, tools="b")], limit=5)
 
@@ -42,7 +42,7 @@ def test_median_rank_is_none_if_half_of_the_requests_miss() -> None:
     assert ("a", None, True) == (other.id, other.median_place, other.findable)
 
 
-def test_another_wanted_tool_does_not_outrank() -> None:
+def test_higher_rank_of_another_wanted_tool_does_not_count_as_outranking() -> None:
     both = outcome("bax", 2, 1, tools="ab")
 
     assert [{}, {}] == [tool.outranked_by for tool in report_tools([both], limit=5)]

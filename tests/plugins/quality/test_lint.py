@@ -29,7 +29,7 @@ HEAVY: JsonObject = {"properties": {f"p{at}": {"description": "x " * 20} for at 
         (entity("a/get_invoice", HEAP), {"stuffed": ""}),
     ],
 )
-def test_each_rule_finds_its_problem(described: object, expected: dict[str, str]) -> None:
+def test_each_lint_rule_finds_its_problem(described: object, expected: dict[str, str]) -> None:
     good = entity("b/pay_invoice", "Pay an invoice from the account.")
 
     problems = find_faults([described, good])  # type: ignore[list-item]
@@ -54,7 +54,7 @@ def test_no_verb_rule_accepts_descriptions_with_a_verb(said: str) -> None:
     assert "no_verb" not in find_faults([entity("a/invoice", said)]).get("a/invoice", {})
 
 
-def test_rules_compare_tools_of_different_servers() -> None:
+def test_lint_rules_compare_tools_of_different_servers() -> None:
     small = [
         entity(f"c/get_part_{number}", f"Get part {number} of an engine.") for number in range(9)
     ]
@@ -74,7 +74,7 @@ def test_rules_compare_tools_of_different_servers() -> None:
     assert {"similar_name": "a/read_invoices"} == problems["b/readInvoice"]
 
 
-def test_documentation_lists_each_finding_with_its_meaning() -> None:
+def test_documentation_lists_each_lint_finding_with_its_meaning() -> None:
     document = (Path(__file__).parents[3] / "docs" / "quality.md").read_text("utf-8")
     documented = re.findall(r"^\| `(\w+)` \| (.*) \|$", document, re.MULTILINE)
 
@@ -127,6 +127,6 @@ def test_lint_compares_recall_with_and_without_a_finding(lint_catalog: Look) -> 
     assert first.found == first.requests - 1
 
 
-def test_unknown_tool_is_an_error(lint_catalog: Look) -> None:
+def test_lint_refuses_requests_for_an_unknown_tool(lint_catalog: Look) -> None:
     with pytest.raises(InvalidRequestError, match="nobody"):
         lint_catalog(ask("a", "nobody"))

@@ -41,7 +41,7 @@ def test_score_matches_figures_computed_by_hand() -> None:
     )
 
 
-def test_second_tool_of_a_group_does_not_count() -> None:
+def test_second_tool_of_a_group_does_not_change_the_figures() -> None:
     gold = (frozenset("ab"), frozenset("c"))
 
     figures = score("abc", gold)
@@ -49,7 +49,7 @@ def test_second_tool_of_a_group_does_not_count() -> None:
     assert (2 / 2, (1 + 2 / 3) / 2) == pytest.approx((figures["recall@3"], figures["map@10"]))
 
 
-def test_tool_of_two_groups_gains_only_once() -> None:
+def test_tool_that_serves_two_groups_gains_only_once() -> None:
     """Recall counts the served groups, but gains are counted once per rank."""
     figures = score("a", (frozenset("ab"), frozenset("ac")))
 
@@ -71,7 +71,9 @@ def test_every_figure_is_between_0_and_1(ranked: list[str], gold: list[frozenset
 
 
 @given(ranked=rankings, gold=golds)
-def test_recall_does_not_fall_with_depth(ranked: list[str], gold: list[frozenset[str]]) -> None:
+def test_recall_does_not_fall_with_the_number_of_ranks(
+    ranked: list[str], gold: list[frozenset[str]]
+) -> None:
     figures = score(ranked, gold)
     recalls = [figures[f"recall@{depth}"] for depth in RECALL_AT]
 

@@ -43,7 +43,7 @@ UP = ServerState(name="mail")
         ("mail/gone", replace(UP, unusable="no such server"), "needs_person", ["not_listed"]),
     ],
 )
-def test_each_reason_has_its_verdict(
+def test_each_reason_against_a_call_has_its_verdict(
     tool: str, server: ServerState, verdict: Verdict, reasons: list[str]
 ) -> None:
     """Only problems that pass with time are *retry_later*."""
@@ -53,7 +53,7 @@ def test_each_reason_has_its_verdict(
     assert bool(reasons) == bool(check.detail)
 
 
-def test_caller_with_the_scope_may_use_the_tool() -> None:
+def test_tool_that_requires_a_scope_is_ready_for_a_caller_with_it() -> None:
     caller = Caller(scopes=frozenset({"mail"}))
     (check,) = check_tools({"mail/open": ""}, SNAPSHOT, {"mail/open": UP}, caller=caller)
 

@@ -91,7 +91,7 @@ def test_load_report_accepts_only_listed_names(report: EvalReport, tmp_path: Pat
     assert ((), None) == (list_reports(tmp_path / "none"), newest_report(tmp_path / "none"))
 
 
-def test_unwritable_folder_is_an_error(report: EvalReport, tmp_path: Path) -> None:
+def test_report_cannot_be_saved_in_an_unwritable_folder(report: EvalReport, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("", "utf-8")
 
@@ -99,6 +99,6 @@ def test_unwritable_folder_is_an_error(report: EvalReport, tmp_path: Path) -> No
         save_report(report, file)
 
 
-def test_report_errors_do_not_contain_values() -> None:
+def test_errors_of_invalid_reports_do_not_contain_their_values() -> None:
     with pytest.raises(ConfigError, match=r"^a.json: catalog must be an object$"):
         read_report('{"catalog": "s3cr3t"}', where="a.json")

@@ -190,7 +190,7 @@ def test_request_is_saved_in_the_format_of_the_file(
         ("a.jsonl", "not JSON", EvalRequest(text="x")),
     ],
 )
-def test_unsaveable_request_leaves_the_file_unchanged(
+def test_file_is_unchanged_if_a_request_cannot_be_saved(
     tmp_path: Path, name: str, before: str, request_: EvalRequest
 ) -> None:
     file = tmp_path / name

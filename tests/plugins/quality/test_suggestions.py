@@ -45,7 +45,7 @@ def suggest(gateway: Gateway) -> Suggest:
     return run
 
 
-def test_helpful_text_is_suggested_and_the_gateway_is_unchanged(
+def test_helpful_search_text_is_suggested_and_the_gateway_is_unchanged(
     gateway: Gateway, suggest: Suggest
 ) -> None:
     """If the host has requests for a tool, generated requests do not count."""
@@ -63,11 +63,11 @@ def test_helpful_text_is_suggested_and_the_gateway_is_unchanged(
 
 
 @pytest.mark.parametrize("text", ["", "Something else altogether."])
-def test_useless_text_is_not_suggested(suggest: Suggest, text: str) -> None:
+def test_useless_search_text_is_not_suggested(suggest: Suggest, text: str) -> None:
     assert {} == suggest({"desk/set_point": text}, COLD)
 
 
-def test_text_that_hides_another_tool_is_not_suggested(open_gateway: OpenGateway) -> None:
+def test_search_text_that_hides_another_tool_is_not_suggested(open_gateway: OpenGateway) -> None:
     """Five tools rank before the tool. With the text, it would push one of them out of the first
     five.
     """
@@ -101,7 +101,7 @@ def test_search_text_of_the_host_is_not_replaced(open_gateway: OpenGateway) -> N
 SCHEMA = {"properties": {"unitOf": {"enum": ["deg_c", 7]}, "at": {"type": "string"}}}
 
 
-def test_rules_write_the_name_description_values_and_verbs() -> None:
+def test_write_by_rules_uses_name_description_values_and_verbs() -> None:
     texts = asyncio.run(write_by_rules([entity("a/get_roomHeat", "Tell how warm it is.", SCHEMA)]))
 
     *parts, verbs = texts["a/get_roomHeat"].split(". ")
@@ -119,7 +119,7 @@ class Writer:
         return ModelReply(text="Makes it\n cosy. ")
 
 
-def test_failing_model_falls_back_to_rules() -> None:
+def test_search_text_is_written_by_rules_if_the_model_fails() -> None:
     tools = [entity("a/known", "Knows."), entity("a/other", "Others.")]
     told: list[str] = []
     work = write_by_model(tools, Writer(), Telemetry(), on_failure=told.append)

@@ -119,7 +119,7 @@ def test_tuning_is_rejected_if_it_hides_a_tool(open_gateway: OpenGateway) -> Non
     assert {} == tuning.examples
 
 
-def test_unknown_tool_is_an_error(open_gateway: OpenGateway) -> None:
+def test_tuning_refuses_requests_for_an_unknown_tool(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     gateway.add_source(ListSource("desk", TOOLS))
     request_set = RequestSet(requests=(EvalRequest(text="a", wanted=(("nobody",),)),) * 30)

@@ -164,7 +164,7 @@ def test_entity_without_a_vector_is_ranked_by_words() -> None:
     assert {0: pytest.approx(1 / 61), 1: pytest.approx(1 / 61), 2: pytest.approx(1 / 62)} == fused
 
 
-def test_words_rank_alone_without_vectors() -> None:
+def test_policies_rank_by_words_alone_without_vectors() -> None:
     """Entities without a word of the query are not ranked."""
     words = scores(share=[0, 0.9, 0.1])
 
@@ -173,7 +173,7 @@ def test_words_rank_alone_without_vectors() -> None:
     assert [1, 2] == list(ranked("lexical", [0, 0.9, 0.1]))
 
 
-def test_fused_score_is_explained_by_its_ranks() -> None:
+def test_explanation_of_a_fused_score_has_its_ranks() -> None:
     """Second of three by vectors and first of one by words: 1/62 + 1/61. The boost counts words of
     the catalog, here none.
     """
@@ -195,7 +195,7 @@ def test_fused_score_is_explained_by_its_ranks() -> None:
     assert pytest.approx(0.1, abs=1e-6) == scorings[2].vector
 
 
-def test_additive_score_is_explained_without_ranks() -> None:
+def test_explanation_of_an_additive_score_has_no_ranks() -> None:
     catalog = [thing("send_mail", "Send a letter.")]
     index = compile_snapshot(catalog).lexical
     lexical = index.match("send")

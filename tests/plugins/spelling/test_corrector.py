@@ -59,7 +59,7 @@ def correct() -> CatalogCorrector:
 
 
 @pytest.mark.parametrize(("query", "expected"), rows())
-def test_query_is_corrected_as_in_the_case_file(
+def test_each_query_of_the_case_file_is_corrected_as_expected(
     correct: CatalogCorrector, query: str, expected: str
 ) -> None:
     assert expected == correct.correct(query).text
@@ -72,7 +72,7 @@ def test_correction_lists_the_changed_words(correct: CatalogCorrector) -> None:
     assert "weahter → weather, forcast → forecast" == correction.summary
 
 
-def test_catalog_words_correct_long_words_without_word_lists() -> None:
+def test_long_words_are_corrected_by_catalog_words_without_word_lists() -> None:
     corrector = CatalogCorrector(CatalogWords(postings=index()))
 
     assert "weather wnat invoices" == corrector.correct("weahter wnat invocies").text
@@ -89,7 +89,7 @@ def test_unreadable_word_list_is_ignored(tmp_path: Path) -> None:
     )
 
 
-def test_common_words_read_only_the_start_of_a_list(tmp_path: Path) -> None:
+def test_query_of_common_words_reads_only_the_start_of_a_word_list(tmp_path: Path) -> None:
     """The rest of the file is cut off here."""
     rare_rows = [[f"{number:x}" * 9] for number in range(60_000)]
     path = tmp_path / "large_en.msgpack.gz"

@@ -75,7 +75,9 @@ def test_word_of_hidden_entities_counts_as_unmatched() -> None:
         (Filters(servers=frozenset({"none"})), ["", "", "y"]),
     ],
 )
-def test_diagnostics_omit_the_names_of_filtered_servers(filters: Filters, told: list[str]) -> None:
+def test_diagnostics_omit_the_names_of_servers_that_filters_exclude(
+    filters: Filters, told: list[str]
+) -> None:
     """The diagnostic itself remains."""
     notes = [
         Diagnostic(stage="catalog", code="source_load_failed", detail="'desk': x"),

@@ -149,7 +149,7 @@ async def test_failing_call_log_only_increments_a_metric(
     assert {"StoreError": 3} == counted(reader, "gateway.store.failures", "error.type")
 
 
-async def test_successful_calls_reorder_equally_good_tools(
+async def test_search_ranks_the_tool_with_successful_calls_before_an_equal_tool(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
     """The outcomes are read after the refresh interval. Searches alone change nothing."""
@@ -306,7 +306,7 @@ async def test_forked_child_does_not_write_the_searches_and_refusals_of_its_pare
     assert ["", "2 more within a minute"] == [row.detail for _, row in read_all(log)]
 
 
-async def test_failing_search_count_does_not_prevent_recording_calls(
+async def test_calls_are_recorded_even_if_counting_searches_fails(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
     gateway = gateway_with(open_gateway, options(tmp_path, record=True))

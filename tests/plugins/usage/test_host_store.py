@@ -11,7 +11,7 @@ from gateway.testing import HashingEmbedder, TemporaryStore
 from tests.core.storage.test_store import look
 
 
-def test_host_store_receives_everything_and_no_file_is_created(tmp_path: Path) -> None:
+def test_store_of_the_host_receives_all_data_and_no_file_is_created(tmp_path: Path) -> None:
     store = TemporaryStore()
     options = Options(
         vector_store_path=tmp_path / "v.db",

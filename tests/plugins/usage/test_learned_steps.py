@@ -137,7 +137,7 @@ async def test_short_history_is_not_learned(open_gateway: OpenGateway, tmp_path:
     assert {} == sources(await gateway.next_steps(["find_room"]))
 
 
-async def test_learned_step_neither_overrides_a_declared_nor_revives_a_forbidden_edge(
+async def test_learned_step_neither_overrides_a_declared_edge_nor_revives_a_forbidden_one(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
     plan, ban = parse(WRITTEN, path="plan.md"), parse(BANNED)
@@ -232,7 +232,7 @@ async def test_learned_step_gains_by_confidence_but_stays_below_declared_steps(
     assert ["book_room", "send_mail"] == [*scores(0.9)][:2]
 
 
-def test_learned_steps_stay_inside_the_result_window() -> None:
+def test_learned_steps_lead_only_to_tools_inside_the_result_window() -> None:
     """Declared steps come first, then learned steps by confidence. Entities listed elsewhere are
     not repeated.
     """

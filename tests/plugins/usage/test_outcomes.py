@@ -24,7 +24,7 @@ def test_multiplier_is_1_without_calls_and_with_equal_outcomes() -> None:
     assert pytest.approx(1.0) == multiplier(Outcomes(succeeded=50, failed=50))
 
 
-def test_success_rate_is_shrunk_towards_one_half() -> None:
+def test_multiplier_shrinks_the_success_rate_towards_one_half() -> None:
     """Five calls are added, half of them successful."""
     rate = 97.5 / 105
 

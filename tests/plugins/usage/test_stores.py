@@ -50,7 +50,9 @@ def test_calls_are_counted_by_tool_day_and_tenant(ledger: CallLog, wall: ManualC
     assert ledger.tallies("other") == ledger.tallies("")
 
 
-def test_task_contains_its_successful_calls_in_order(ledger: CallLog, wall: ManualClock) -> None:
+def test_task_in_the_call_log_contains_its_successful_calls_in_order(
+    ledger: CallLog, wall: ManualClock
+) -> None:
     """Equal labels of two tenants are different tasks."""
     for note in (
         call("a", task="1"),
@@ -126,7 +128,7 @@ def test_searches_are_counted_by_tenant(ledger: CallLog, wall: ManualClock) -> N
     assert {"a": 1, "b": 1} == ledger.found("other")
 
 
-def test_label_may_contain_any_text(ledger: CallLog) -> None:
+def test_task_label_may_contain_any_text(ledger: CallLog) -> None:
     """Half of a surrogate pair must not prevent counting other searches in the same transaction."""
     ledger.note_searches([SearchNote(), SearchNote(tenant="\ud800", query="x", task="\ud800")])
 

@@ -43,11 +43,11 @@ def test_task_counts_a_pair_once_and_no_tool_follows_itself() -> None:
     )
 
 
-def test_pair_of_a_single_task_is_not_a_transition() -> None:
+def test_pair_of_tools_in_a_single_task_is_not_a_transition() -> None:
     assert ["ab"] == [pair for pair, *_ in transitions_of("ab", "ab", "ac", min_count=2)]
 
 
-def test_tool_has_at_most_max_followers() -> None:
+def test_tool_has_at_most_the_maximum_number_of_followers() -> None:
     letters = "bcdefghijklmn"
     pairs = transitions_of(*(f"a{letter}" for letter in letters))
 
@@ -73,7 +73,9 @@ def test_popularity_is_the_share_of_pairs_that_a_tool_follows() -> None:
 
 
 @given(tasks, tasks)
-def test_removed_tasks_leave_no_trace(retained: list[list[str]], removed: list[list[str]]) -> None:
+def test_removed_tasks_do_not_affect_the_counts(
+    retained: list[list[str]], removed: list[list[str]]
+) -> None:
     counter = TransitionCounts.of([*retained, *removed])
     for task in removed:
         counter.remove(task)

@@ -46,7 +46,7 @@ def tasks_of(tasks: Sequence[Sequence[str]]) -> list[Task]:
     return [Task(tools=tuple(f"shelf/{name}" for name in task)) for task in tasks]
 
 
-async def test_repeating_order_gains_and_random_order_does_not(
+async def test_learned_steps_gain_if_the_order_of_calls_repeats_and_not_if_it_is_random(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
     snapshot = await opened(open_gateway, tmp_path).snapshot()
@@ -61,7 +61,7 @@ async def test_repeating_order_gains_and_random_order_does_not(
     assert not chance.measured
 
 
-async def test_outcomes_gain_if_failing_tools_are_avoided(
+async def test_outcomes_gain_if_the_next_call_avoids_failing_tools(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
     """Of two equal tools, the successful one is called next."""
@@ -87,7 +87,7 @@ async def test_evaluation_skips_missing_tools_and_uses_the_newest_calls(
 
 
 @pytest.mark.parametrize(("helpful", "on"), [(True, True), (False, False)])
-async def test_auto_enables_only_signals_with_a_measured_gain(
+async def test_option_auto_enables_only_signals_with_a_measured_gain(
     open_gateway: OpenGateway, tmp_path: Path, helpful: bool, on: bool
 ) -> None:
     """The measurement runs after the first request, and the next reading uses it."""

@@ -1,4 +1,4 @@
-"""HTTP clients of the API, without a network."""
+"""HTTP clients of the API, which send requests without a network."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ async def open_client(
     tokens: Sequence[BearerToken] = (),
     **options: Any,
 ) -> AsyncIterator[httpx2.AsyncClient]:
-    """Yield a client. With *scopes*, it sends the token `SECRET`, which has these scopes."""
+    """Yield a client of *gateway*.
+
+    With *scopes*, it sends the token `SECRET`, which has these scopes.
+    """
     own_tokens = (
         []
         if scopes is None
@@ -45,11 +48,11 @@ async def open_client(
 
 
 async def until(client: httpx2.AsyncClient, path: str, key: str, value: object) -> None:
-    """Repeat the request until the value of *key* in the response is *value*."""
+    """Repeat the GET request for *path* until the response has *value* for *key*."""
     while (await client.get(path)).json()[key] != value:  # noqa: ASYNC110  (it is the server's news)
         await asyncio.sleep(0)
 
 
 def ids(answer: httpx2.Response, group: str = "results") -> list[str]:
-    """Return the ids in one group of a response."""
+    """Return the ids of the rows in one group of a search response."""
     return [item["id"] for item in answer.json()[group]]

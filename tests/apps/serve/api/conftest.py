@@ -1,4 +1,4 @@
-"""A catalog of several kinds, in a separate store."""
+"""Catalogs with entities of several kinds, and clients of the API for them."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def open_gateway(open_gateway: OpenGateway, tmp_path: Path) -> OpenGateway:
 
 
 @pytest.fixture
-def mixed(open_gateway: OpenGateway) -> Mixed:
-    """Create a gateway with a server of three tools."""
+def create_mail_gateway(open_gateway: OpenGateway) -> Mixed:
+    """Return a function that creates a gateway with given options and a server of three tools."""
 
     def build(**options: object) -> Gateway:
         options.setdefault("strategy", "auto")
@@ -98,29 +98,29 @@ def mixed(open_gateway: OpenGateway) -> Mixed:
 
 
 @pytest.fixture
-async def full(mixed: Mixed) -> Gateway:
+async def full_gateway(create_mail_gateway: Mixed) -> Gateway:
     """A gateway with the server of three tools and all `ENTRIES`."""
-    gateway = mixed()
+    gateway = create_mail_gateway()
     await gateway.catalog.put(*ENTRIES)
     return gateway
 
 
 @pytest.fixture
-async def client(full: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
+async def client(full_gateway: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
     """A client of the full gateway, without a token."""
-    async with open_client(full) as client:
+    async with open_client(full_gateway) as client:
         yield client
 
 
 @pytest.fixture
-async def writer(full: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
+async def writer_client(full_gateway: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
     """A client of the full gateway that sees all entities, so it may add to every namespace."""
-    async with open_client(full, scopes=(ALL_SCOPES,)) as client:
+    async with open_client(full_gateway, scopes=(ALL_SCOPES,)) as client:
         yield client
 
 
 @pytest.fixture
-async def empty(open_gateway: OpenGateway) -> AsyncIterator[httpx2.AsyncClient]:
-    """A client of an empty catalog."""
+async def empty_client(open_gateway: OpenGateway) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client of a gateway with an empty catalog."""
     async with open_client(open_gateway()) as client:
         yield client

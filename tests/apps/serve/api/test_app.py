@@ -25,7 +25,7 @@ PROBLEM = "application/problem+json"
 
 
 def code(answer: httpx2.Response) -> tuple[int, str]:
-    """Return status and code of a problem response, after checking its form."""
+    """Return the HTTP status and the problem code of a response, after checking its form."""
     assert PROBLEM == answer.headers["content-type"]
     body = answer.json()
     assert ("about:blank", answer.status_code) == (body["type"], body["status"])
@@ -43,11 +43,11 @@ def code(answer: httpx2.Response) -> tuple[int, str]:
         ({"Origin": "null"}, 403),
     ],
 )
-async def test_requests_of_web_pages_are_refused(
-    empty: httpx2.AsyncClient, path: str, headers: dict[str, str], status: int
+async def test_api_refuses_foreign_host_and_origin_headers(
+    empty_client: httpx2.AsyncClient, path: str, headers: dict[str, str], status: int
 ) -> None:
-    """Prevents DNS rebinding. The check comes before any other."""
-    answer = await empty.get(path, headers=headers)
+    """The check prevents DNS rebinding, and comes before any other check."""
+    answer = await empty_client.get(path, headers=headers)
 
     assert (status, "foreign") == code(answer)
 
@@ -78,11 +78,13 @@ async def test_app_accepts_lifespan_events(open_gateway: OpenGateway) -> None:
     assert ["lifespan.startup.complete", "lifespan.shutdown.complete"] == answers
 
 
-async def test_unknown_paths_and_methods_return_problems(empty: httpx2.AsyncClient) -> None:
-    nowhere = await empty.get("/api/nothing")
-    slash = await empty.get("/api/search/tags/")
-    wrong = await empty.delete("/api/entities")
-    head = await empty.head("/api/health")
+async def test_unknown_path_or_method_returns_a_problem_document(
+    empty_client: httpx2.AsyncClient,
+) -> None:
+    nowhere = await empty_client.get("/api/nothing")
+    slash = await empty_client.get("/api/search/tags/")
+    wrong = await empty_client.delete("/api/entities")
+    head = await empty_client.head("/api/health")
 
     assert (404, "unknown_path") == code(nowhere)
     assert (404, "unknown_path") == code(slash)
@@ -92,10 +94,10 @@ async def test_unknown_paths_and_methods_return_problems(empty: httpx2.AsyncClie
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer  ", f"Basic {SECRET}", SECRET])
-async def test_requests_without_a_valid_token_are_refused(
+async def test_api_refuses_requests_without_a_valid_token(
     open_gateway: OpenGateway, header: str
 ) -> None:
-    """RFC 6750, section 3: a challenge, with an error code if a token was sent."""
+    """RFC 6750, section 3, requires a challenge, with an error code if a token was sent."""
     async with open_client(open_gateway(), HttpOptions(token=SECRET)) as client:
         answer = await client.get("/api/search/tags", headers={"Authorization": header})
         wrong = await client.get("/api/search/tags", headers={"Authorization": "Bearer guess"})
@@ -118,11 +120,11 @@ async def test_requests_without_a_valid_token_are_refused(
         ((ALL_SCOPES,), [200, 201, 202]),
     ],
 )
-async def test_token_allows_the_operations_of_its_scopes(
-    mixed: Mixed, scopes: tuple[str, ...], expected: list[int]
+async def test_api_operations_require_the_scopes_of_the_token(
+    create_mail_gateway: Mixed, scopes: tuple[str, ...], expected: list[int]
 ) -> None:
     other = BearerToken.from_secret("other", "another-secret", ANYONE)
-    async with open_client(mixed(), scopes=scopes, tokens=[other]) as client:
+    async with open_client(create_mail_gateway(), scopes=scopes, tokens=[other]) as client:
         answers = [
             await client.get("/api/search/tags"),
             await client.post("/api/entities", json={"kind": "agent", "name": "anybody"}),
@@ -137,8 +139,10 @@ async def test_token_allows_the_operations_of_its_scopes(
 
 
 @pytest.mark.parametrize("content", [b"{", b" " * 1_500_000])
-async def test_body_is_not_read_without_the_required_scope(mixed: Mixed, content: bytes) -> None:
-    async with open_client(mixed(), scopes=()) as client:
+async def test_api_does_not_read_the_body_without_the_required_scope(
+    create_mail_gateway: Mixed, content: bytes
+) -> None:
+    async with open_client(create_mail_gateway(), scopes=()) as client:
         answer = await client.post(
             "/api/entities", content=content, headers={"Content-Type": "application/json"}
         )
@@ -158,18 +162,18 @@ async def test_body_is_not_read_without_the_required_scope(mixed: Mixed, content
         ("POST", "/api/entities/agent:catalog/courier", 405),
     ],
 )
-async def test_responses_are_not_cached(
-    writer: httpx2.AsyncClient, method: str, path: str, status: int
+async def test_api_responses_forbid_caching(
+    writer_client: httpx2.AsyncClient, method: str, path: str, status: int
 ) -> None:
-    answer = await writer.request(method, path)
+    answer = await writer_client.request(method, path)
 
     assert status == answer.status_code
     assert "no-store" == answer.headers["cache-control"]
     assert "nosniff" == answer.headers["x-content-type-options"]
 
 
-async def test_405_response_lists_all_methods_of_the_path(empty: httpx2.AsyncClient) -> None:
-    answer = await empty.post("/api/entities/agent:catalog/courier")
+async def test_405_response_lists_all_methods_of_the_path(empty_client: httpx2.AsyncClient) -> None:
+    answer = await empty_client.post("/api/entities/agent:catalog/courier")
 
     assert {"DELETE", "GET", "HEAD", "PATCH", "PUT"} == set(answer.headers["allow"].split(", "))
 
@@ -202,7 +206,7 @@ print(names - {"tool-gateway"})
 """
 
 
-def test_fastapi_records_no_spans() -> None:
+def test_fastapi_records_no_telemetry_spans() -> None:
     """FastAPI would record messages of exceptions, which may contain a secret."""
     done = subprocess.run(
         [sys.executable, "-c", OBSERVED], capture_output=True, text=True, check=True
@@ -222,15 +226,15 @@ class Endless:
         raise AssertionError
 
 
-async def test_slow_request_times_out(mixed: Mixed) -> None:
-    async with open_client(mixed(embedder=Endless()), time_limit_s=0.05) as client:
+async def test_slow_api_request_times_out(create_mail_gateway: Mixed) -> None:
+    async with open_client(create_mail_gateway(embedder=Endless()), time_limit_s=0.05) as client:
         answer = await client.post("/api/search/semantic", json={"query": "a refund"})
 
     assert (503, "too_slow") == code(answer)
     assert "1" == answer.headers["retry-after"]
 
 
-async def test_closed_gateway_returns_503(open_gateway: OpenGateway) -> None:
+async def test_api_of_a_closed_gateway_returns_503(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     await gateway.aclose()
     async with open_client(gateway) as client:
@@ -251,7 +255,7 @@ async def test_closed_gateway_returns_503(open_gateway: OpenGateway) -> None:
         (ValueError("message"), 500, False),
     ],
 )
-def test_only_messages_of_gateway_errors_are_shown(
+def test_api_shows_only_messages_of_gateway_errors(
     error: Exception, status: int, is_shown: bool
 ) -> None:
     """Gateway errors contain no secret and no query. Other exceptions may contain anything."""

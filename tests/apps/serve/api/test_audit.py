@@ -1,4 +1,4 @@
-"""The audit log over HTTP."""
+"""The audit log, read over HTTP."""
 
 from __future__ import annotations
 
@@ -50,10 +50,13 @@ async def test_audit_log_is_read_in_pages_with_the_scope(
     assert ([], 0) == (later.json()["rows"], later.json()["next"])
 
 
-async def test_caller_with_a_tenant_reads_only_its_rows(
+async def test_caller_with_a_tenant_reads_only_audit_rows_of_its_tenant(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """Unless it has the scope for all tenants. Callers without a tenant belong to the host."""
+    """With the scope `audit:read:all`, the caller reads all rows.
+
+    Callers without a tenant belong to the host, and also read all rows.
+    """
     gateway = audited(open_gateway, tmp_path)
     readers = {
         "acme": Caller(tenant="acme", scopes=frozenset({AUDIT})),
@@ -81,7 +84,7 @@ async def test_caller_with_a_tenant_reads_only_its_rows(
     assert ["acme", "acme", "globex"] == tenants["both"] == tenants["host"]
 
 
-async def test_missing_audit_log_returns_404(open_gateway: OpenGateway) -> None:
+async def test_reading_a_missing_audit_log_returns_404(open_gateway: OpenGateway) -> None:
     async with open_client(open_gateway(), scopes=[AUDIT]) as client:
         answer = await client.get("/api/audit")
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document stays compatible with its clients.
+"""Changes of the OpenAPI document stay compatible with existing clients.
 
 ``openapi.json`` is the document of a server that requires a token. Deliberate changes of the API
 update the file in the same commit: `python -m json.tool --indent 2 --sort-keys` formats the
@@ -33,11 +33,11 @@ CONSTRAINTS = frozenset(
 
 
 class Comparison:
-    """Compares two OpenAPI documents.
+    """Compares two versions of an OpenAPI document.
 
     Args:
-        old: The document of the contract.
-        new: The served document.
+        old: The stored document, with which the API must stay compatible.
+        new: The document that the server returns.
     """
 
     def __init__(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
@@ -45,7 +45,7 @@ class Comparison:
         self._new = new
 
     def losses(self) -> list[str]:
-        """Return all parts of the old document that *new* lacks or restricts."""
+        """Describe each part of the old document that the new one lacks or restricts."""
         return [
             *self._objects(self._old["paths"], self._new["paths"], "paths", is_request=False),
             *self._objects(
@@ -70,7 +70,7 @@ class Comparison:
     ) -> Iterator[str]:
         is_schema = bool(CONSTRAINTS & old.keys()) and not where.endswith("/properties")
         for key, value in old.items():
-            # A missing keyword means the same as an empty list or a default of null.
+            # A missing keyword means the same as an empty list or the default null.
             if (key in PROSE and isinstance(value, str)) or value in ([], None):
                 continue
             inner = f"{where}/{key}"
@@ -114,7 +114,9 @@ def _by_name(parameters: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {f"{parameter['in']}:{parameter['name']}": parameter for parameter in parameters}
 
 
-async def test_document_keeps_its_contract(open_gateway: OpenGateway) -> None:
+async def test_openapi_document_stays_compatible_with_the_stored_one(
+    open_gateway: OpenGateway,
+) -> None:
     http = HttpOptions(token=SECRET)
     async with open_client(open_gateway(), http) as client:
         headers = {"Authorization": f"Bearer {SECRET}"}
@@ -159,7 +161,7 @@ EDITS: Mapping[str, Edit] = {
 
 
 @pytest.mark.parametrize("name", EDITS)
-def test_comparison_finds_the_loss(name: str) -> None:
+def test_comparison_finds_each_incompatible_change(name: str) -> None:
     edited = deepcopy(CONTRACT)
     EDITS[name](edited)
 

@@ -1,4 +1,4 @@
-"""Entities over HTTP: reading, writing and removing them, and the required scopes."""
+"""Entities over HTTP: reading, writing and removing them, and the scopes that this requires."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ MANY = tuple(
 
 
 async def pages(client: AsyncClient, path: str, **asked: str | int) -> AsyncIterator[list[str]]:
-    """Yield the ids on each page of a list."""
+    """Yield the ids on each page of the list at *path*, with *asked* as query parameters."""
     cursor: str | None = ""
     while cursor is not None:
         page = await client.get(path, params={**asked, "cursor": cursor})
@@ -64,18 +64,18 @@ async def pages(client: AsyncClient, path: str, **asked: str | int) -> AsyncIter
         cursor = page.json()["metadata"]["nextCursor"]
 
 
-async def test_entity_is_added_changed_and_removed(writer: AsyncClient) -> None:
-    created = await writer.post(ROOT, json={"kind": "agent", "name": "night owl", **WHOLE})
+async def test_api_adds_changes_and_removes_an_entity(writer_client: AsyncClient) -> None:
+    created = await writer_client.post(ROOT, json={"kind": "agent", "name": "night owl", **WHOLE})
     place = created.headers["location"]
-    again = await writer.post(ROOT, json={"kind": "agent", "name": "night owl"})
-    read = await writer.get(place)
-    bare = await writer.get(f"{ROOT}/agent:catalog/night owl")
-    changed = await writer.patch(place, json={"status": "active", "enabled": True})
-    same = await writer.patch(place, json={})
-    response = await writer.get("/api/agents", params={"query": "night"})
-    replaced = await writer.put(place, json={"description": "Sleeps."})
-    gone = await writer.delete(place)
-    absent = [await writer.get(place), await writer.delete(place)]
+    again = await writer_client.post(ROOT, json={"kind": "agent", "name": "night owl"})
+    read = await writer_client.get(place)
+    bare = await writer_client.get(f"{ROOT}/agent:catalog/night owl")
+    changed = await writer_client.patch(place, json={"status": "active", "enabled": True})
+    same = await writer_client.patch(place, json={})
+    response = await writer_client.get("/api/agents", params={"query": "night"})
+    replaced = await writer_client.put(place, json={"description": "Sleeps."})
+    gone = await writer_client.delete(place)
+    absent = [await writer_client.get(place), await writer_client.delete(place)]
 
     assert (201, f"{ROOT}/agent%3Acatalog%2Fnight%20owl") == (created.status_code, place)
     assert (409, "taken") == (again.status_code, again.json()["code"])
@@ -93,10 +93,10 @@ async def test_entity_is_added_changed_and_removed(writer: AsyncClient) -> None:
     assert [404, 404] == [item.status_code for item in absent]
 
 
-async def test_put_adds_a_missing_entity(writer: AsyncClient) -> None:
-    created = await writer.put(f"{ROOT}/recipe:kitchen/soup", json={})
+async def test_put_adds_a_missing_entity(writer_client: AsyncClient) -> None:
+    created = await writer_client.put(f"{ROOT}/recipe:kitchen/soup", json={})
     odd = [
-        await writer.put(f"{ROOT}/{key}", json={})
+        await writer_client.put(f"{ROOT}/{key}", json={})
         for key in ("soup", "recipe:soup", "tool:x/y", "Recipe:a/b", "recipe:a b/c")
     ]
 
@@ -106,7 +106,9 @@ async def test_put_adds_a_missing_entity(writer: AsyncClient) -> None:
     }
 
 
-async def test_listed_entities_cannot_be_replaced_or_removed(client: AsyncClient) -> None:
+async def test_entities_that_a_server_lists_cannot_be_replaced_or_removed(
+    client: AsyncClient,
+) -> None:
     tool = await client.get(f"{ROOT}/mail/send_email")
     server = await client.get(f"{ROOT}/server:mail")
     refused = [
@@ -122,18 +124,20 @@ async def test_listed_entities_cannot_be_replaced_or_removed(client: AsyncClient
     }
 
 
-async def test_listed_tools_can_be_disabled_and_tagged(mixed: Mixed) -> None:
-    """Changes apply at once and after a restart. Other tools stay unchanged."""
+async def test_tools_that_a_server_lists_can_be_disabled_and_tagged(
+    create_mail_gateway: Mixed,
+) -> None:
+    """The changes apply at once and also after a restart. Other tools stay unchanged."""
     entity_path = f"{ROOT}/mail/send_email"
-    async with open_client(mixed(), scopes=(WRITE, "billing")) as client:
+    async with open_client(create_mail_gateway(), scopes=(WRITE, "billing")) as client:
         first = await client.patch(entity_path, json={"status": "deprecated", "tags": ["old"]})
         more = await client.patch(entity_path, json={"scopes": ["billing"], "enabled": False})
         closed = await client.patch(entity_path, json={"scopes": ["vault"]})
         again = await client.patch(entity_path, json={"enabled": True, "status": "active"})
-    async with open_client(mixed(), scopes=(WRITE,)) as other:
+    async with open_client(create_mail_gateway(), scopes=(WRITE,)) as other:
         hidden = await other.get(entity_path)
         near = await other.get(f"{ROOT}/mail/read_email")
-    async with open_client(mixed(), scopes=("billing",)) as holder:
+    async with open_client(create_mail_gateway(), scopes=("billing",)) as holder:
         response = (await holder.get(entity_path)).json()
 
     assert ("deprecated", ["old"]) == (first.json()["status"], first.json()["hints"]["tags"])
@@ -146,14 +150,14 @@ async def test_listed_tools_can_be_disabled_and_tagged(mixed: Mixed) -> None:
     assert (["old"], ["billing"]) == (response["hints"]["tags"], response["scopes"])
 
 
-async def test_examples_can_be_set_and_removed(mixed: Mixed) -> None:
+async def test_patch_sets_and_removes_examples(create_mail_gateway: Mixed) -> None:
     search_body = {"query": "freezing", "ranking": "lexical"}
     for key in ("mail/send_email", "agent:catalog/courier"):
-        gateway = mixed()
+        gateway = create_mail_gateway()
         await gateway.catalog.put(*ENTRIES)
         async with open_client(gateway, scopes=(WRITE,)) as client:
             patched = await client.patch(f"{ROOT}/{key}", json={"examples": ["it is freezing"]})
-        async with open_client(mixed(), scopes=(WRITE,)) as client:
+        async with open_client(create_mail_gateway(), scopes=(WRITE,)) as client:
             response = await client.post("/api/search/semantic", json=search_body)
             taken = await client.patch(f"{ROOT}/{key}", json={"examples": []})
             lost = await client.post("/api/search/semantic", json=search_body)
@@ -164,17 +168,17 @@ async def test_examples_can_be_set_and_removed(mixed: Mixed) -> None:
         assert key.rpartition("/")[2] not in lost.text
 
 
-async def test_search_text_can_be_set_and_removed(mixed: Mixed) -> None:
+async def test_patch_sets_and_removes_the_search_text(create_mail_gateway: Mixed) -> None:
     search_body = {"query": "thermostat", "ranking": "lexical"}
     for key in ("mail/send_email", "agent:catalog/courier"):
-        gateway = mixed()
+        gateway = create_mail_gateway()
         await gateway.catalog.put(*ENTRIES)
         async with open_client(gateway, scopes=(WRITE,)) as client:
             patched = await client.patch(
                 f"{ROOT}/{key}", json={"search_text": "Thermostat, zephyr."}
             )
             long = await client.patch(f"{ROOT}/{key}", json={"search_text": "x" * 2001})
-        async with open_client(mixed(), scopes=(WRITE,)) as client:
+        async with open_client(create_mail_gateway(), scopes=(WRITE,)) as client:
             response = await client.post("/api/search/semantic", json=search_body)
             taken = await client.patch(f"{ROOT}/{key}", json={"search_text": ""})
             lost = await client.post("/api/search/semantic", json=search_body)
@@ -188,9 +192,9 @@ async def test_search_text_can_be_set_and_removed(mixed: Mixed) -> None:
         assert key.rpartition("/")[2] not in lost.text
 
 
-async def test_patch_replaces_only_the_given_fields_of_an_entry(full: Gateway) -> None:
+async def test_patch_changes_only_the_given_fields_of_an_entity(full_gateway: Gateway) -> None:
     entity_path = f"{ROOT}/agent:catalog/courier"
-    async with open_client(full, scopes=(WRITE, "billing")) as client:
+    async with open_client(full_gateway, scopes=(WRITE, "billing")) as client:
         tagged = (await client.patch(entity_path, json={"tags": ["post"]})).json()
         scoped = (await client.patch(entity_path, json={"scopes": ["billing"]})).json()
         opened = (await client.patch(entity_path, json={"scopes": []})).json()
@@ -224,9 +228,11 @@ async def test_entity_pages_contain_each_entity_once(client: AsyncClient) -> Non
         ("/api/skills/search", {"q": "ada"}),
     ],
 )
-async def test_pages_skip_hidden_entities(full: Gateway, path: str, asked: dict[str, str]) -> None:
-    await full.catalog.put(*MANY)
-    async with open_client(full, scopes=()) as client:
+async def test_entity_pages_skip_hidden_entities(
+    full_gateway: Gateway, path: str, asked: dict[str, str]
+) -> None:
+    await full_gateway.catalog.put(*MANY)
+    async with open_client(full_gateway, scopes=()) as client:
         cut = [page async for page in pages(client, path, limit=2, **asked)]
         whole = (await client.get(path, params={"limit": 50, **asked})).json()
 
@@ -238,14 +244,18 @@ async def test_pages_skip_hidden_entities(full: Gateway, path: str, asked: dict[
     assert not any("secret" in key for key in every)
 
 
-async def test_changes_between_pages_do_not_move_other_entities(full: Gateway) -> None:
-    await full.catalog.put(*MANY)
-    async with open_client(full) as client:
+async def test_adding_and_removing_entities_between_pages_does_not_move_others(
+    full_gateway: Gateway,
+) -> None:
+    await full_gateway.catalog.put(*MANY)
+    async with open_client(full_gateway) as client:
         whole = ids(await client.get("/api/skills/search", params={"q": "ada"}), "entities")
         first = await client.get("/api/skills/search", params={"q": "ada", "limit": 2})
-        await full.catalog.put(Entry(kind="skill", name="ada-0", description="Ada, before."))
-        await full.catalog.put(Entry(kind="skill", name="z", description="Behind: of Ada."))
-        await full.catalog.remove(whole[1])
+        await full_gateway.catalog.put(
+            Entry(kind="skill", name="ada-0", description="Ada, before.")
+        )
+        await full_gateway.catalog.put(Entry(kind="skill", name="z", description="Behind: of Ada."))
+        await full_gateway.catalog.remove(whole[1])
         cursor = first.json()["metadata"]["nextCursor"]
         response = await client.get(
             "/api/skills/search", params={"q": "ada", "cursor": cursor, "limit": 50}
@@ -256,9 +266,9 @@ async def test_changes_between_pages_do_not_move_other_entities(full: Gateway) -
 
 
 @pytest.mark.parametrize("path", [ROOT, "/api/servers", "/api/agents", "/api/skills/search?q=a"])
-async def test_invalid_cursor_is_refused(full: Gateway, path: str) -> None:
-    await full.catalog.put(*MANY)
-    async with open_client(full) as client:
+async def test_invalid_page_cursor_is_refused(full_gateway: Gateway, path: str) -> None:
+    await full_gateway.catalog.put(*MANY)
+    async with open_client(full_gateway) as client:
         page = await client.get("/api/agents", params={"query": "a", "limit": 1})
         of_another = page.json()["metadata"]["nextCursor"]
         base = f"{path}{'&' if '?' in path else '?'}"
@@ -288,26 +298,27 @@ async def test_invalid_cursor_is_refused(full: Gateway, path: str) -> None:
     ("asked", "expected"),
     [
         ("servers", ["server:mail"]),
-        # A part of a word in any case: in the name, in a tool, or in the purpose of a tool.
+        # The text is a part of a word in any case: in the name, in a tool's name, or in a tool's
+        # purpose.
         ("servers?query=AI", ["server:mail"]),
         ("servers?query=ead_ema", ["server:mail"]),
         ("servers?query=newest e-m", ["server:mail"]),
         ("servers?query=nothing", []),
-        # The path, a tag, and the keys and values of metadata as one text.
+        # The text is in the path, in a tag, or in the keys and values of the metadata.
         ("agents?query=/courier-o", ["agent:catalog/courier"]),
         ("agents?query=config region e", ["agent:catalog/courier"]),
         ("agents?query=PRO", ["agent:catalog/courier"]),
         ("agents?query=p", ["agent:catalog/Rail Planner", "agent:catalog/courier"]),
         ("agents?query=p&limit=1", ["agent:catalog/Rail Planner"]),
-        # Both words occur, but not as one text.
+        # Both words occur in the entity, but not next to each other.
         ("agents?query=e-mail writes", []),
-        # Hidden entities are not listed.
+        # Only a hidden entity contains the text.
         ("agents?query=debtors", []),
         ("skills/search?q=etter-wri", ["skill:catalog/letter-writing"]),
         ("skills/search?q=letter&tags=absent", []),
     ],
 )
-async def test_lists_match_the_text_literally(
+async def test_entity_lists_match_the_query_text_literally(
     client: AsyncClient, asked: str, expected: list[str]
 ) -> None:
     response = await client.get(f"/api/{asked}")
@@ -318,14 +329,17 @@ async def test_lists_match_the_text_literally(
     assert mode == response.json()["search_mode"]
 
 
-async def test_skills_are_ordered_by_the_matching_field(full: Gateway) -> None:
-    """Expected scores: 0.5 for the name, 0.3 description, 0.2 tag, 0.1 metadata. Ties are by id."""
-    await full.catalog.put(
+async def test_skills_are_ordered_by_the_fields_that_match(full_gateway: Gateway) -> None:
+    """The scores are 0.5 for the name, 0.3 description, 0.2 tag and 0.1 metadata.
+
+    Equal scores are ordered by id.
+    """
+    await full_gateway.catalog.put(
         Entry(kind="skill", name="ada-tribute", description="On Ada.", hints=Hints(tags=("ada",))),
         Entry(kind="skill", name="sums", description="By Ada."),
         Entry(kind="skill", name="odes", description="Of ADA.", metadata={"by": "ada"}),
     )
-    async with open_client(full) as client:
+    async with open_client(full_gateway) as client:
         response = await client.get("/api/skills/search", params={"q": "Ada"})
         unasked = await client.get("/api/skills/search")
 
@@ -333,7 +347,7 @@ async def test_skills_are_ordered_by_the_matching_field(full: Gateway) -> None:
         ("ada-tribute", 0.5 + 0.3 + 0.2),
         ("odes", pytest.approx(0.3 + 0.1)),
         ("sums", 0.3),
-        # Only the author matches.
+        # Only the author in the metadata matches.
         ("letter-writing", 0.1),
     ] == [(entity["name"], entity["relevance_score"]) for entity in response.json()["entities"]]
     assert 422 == unasked.status_code
@@ -341,11 +355,11 @@ async def test_skills_are_ordered_by_the_matching_field(full: Gateway) -> None:
 
 @pytest.mark.parametrize("scopes", [(WRITE,), (WRITE, "billing"), (ALL_SCOPES,)])
 async def test_callers_cannot_write_entities_that_they_could_not_read(
-    full: Gateway, scopes: tuple[str, ...]
+    full_gateway: Gateway, scopes: tuple[str, ...]
 ) -> None:
     secret = f"{ROOT}/agent:catalog/accountant"
     allowed = scopes != (WRITE,)
-    async with open_client(full, scopes=scopes) as client:
+    async with open_client(full_gateway, scopes=scopes) as client:
         read = await client.get(secret)
         put = await client.put(secret, json={"scopes": ["billing"]})
         new = await client.post(ROOT, json={"kind": "agent", "name": "new", "scopes": ["billing"]})
@@ -357,8 +371,8 @@ async def test_callers_cannot_write_entities_that_they_could_not_read(
         assert put.content == new.content
 
 
-async def test_writing_requires_the_scope(full: Gateway) -> None:
-    async with open_client(full, scopes=()) as client:
+async def test_writing_entities_requires_the_write_scope(full_gateway: Gateway) -> None:
+    async with open_client(full_gateway, scopes=()) as client:
         read = await client.get(COURIER)
         refused = [
             await client.post(ROOT, json={"kind": "agent", "name": "x"}),
@@ -371,7 +385,7 @@ async def test_writing_requires_the_scope(full: Gateway) -> None:
     assert {403} == {response.status_code for response in refused}
 
 
-async def test_concurrent_changes_are_both_applied(client: AsyncClient) -> None:
+async def test_two_concurrent_patches_are_both_applied(client: AsyncClient) -> None:
     await asyncio.gather(
         client.patch(COURIER, json={"status": "draft"}),
         client.patch(COURIER, json={"enabled": False}),
@@ -393,7 +407,7 @@ async def test_beta_entities_are_listed_and_found(client: AsyncClient) -> None:
     assert "beta" in document["components"]["schemas"]["EntityView"]["properties"]["status"]["enum"]
 
 
-async def test_put_refuses_too_large_metadata(client: AsyncClient) -> None:
+async def test_put_refuses_metadata_that_is_too_large(client: AsyncClient) -> None:
     answer = await client.put(COURIER, json={"metadata": {"a": "x" * 70_000}})
 
     assert (422, "invalid_entity") == (answer.status_code, answer.json()["code"])
@@ -409,13 +423,13 @@ HIDDEN = (
     "server:vault",
     "safes/open_safe",
 )
-"""Ids of hidden entities: entries hidden by their own scope, by a rule, or alone in a namespace; a
-listed tool and server; a described tool."""
+"""Ids of hidden entities: entries that are hidden by their own scope, by a rule, or alone in their
+namespace; a tool and a server that a server lists; a tool that a server entry describes."""
 NAMES = st.text("abcdefghijklmnop", min_size=1, max_size=12)
 
 
 def unused_ids(key: str) -> st.SearchStrategy[str]:
-    """Generate unused ids of the same form, in namespaces of hidden entities or in unused ones."""
+    """Generate unknown ids of the kind of *key*, in namespaces in use and in empty ones."""
     head, slash, _ = key.rpartition("/")
     kind, colon, _ = head.rpartition(":")
     others = st.sampled_from(["catalog", "cellar"]) | NAMES.map("no-{}".format)
@@ -426,8 +440,9 @@ def unused_ids(key: str) -> st.SearchStrategy[str]:
 
 
 async def ask_all(client: AsyncClient, key: str, body: dict[str, Any]) -> Sequence[object]:
-    """Return the responses to each kind of request for an id, without the id in validation
-    errors.
+    """Send a request of each kind for the id *key*, and return the responses.
+
+    Validation errors are returned without the id, so that responses for two ids can be compared.
     """
     kind, _, remainder = key.partition(":")
     namespace, _, name = remainder.partition("/")
@@ -452,8 +467,8 @@ async def ask_all(client: AsyncClient, key: str, body: dict[str, Any]) -> Sequen
     ]
 
 
-def test_hidden_id_is_answered_like_an_unknown_id(mixed: Mixed) -> None:
-    gateway = mixed()
+def test_hidden_id_is_answered_like_an_unknown_id(create_mail_gateway: Mixed) -> None:
+    gateway = create_mail_gateway()
     gateway.add_source(ListSource("vault", [tool("open_safe")]), access=SHUT)
     gateway.set_rules({"catalog/ruled": SHUT})
     entries = (
@@ -493,9 +508,14 @@ def test_hidden_id_is_answered_like_an_unknown_id(mixed: Mixed) -> None:
     assert {entry.id: entry for entry in entries} == stored
 
 
-async def test_adding_an_entity_requires_sight_of_its_namespace(full: Gateway) -> None:
-    await full.catalog.put(Entry(kind="recipe", namespace="kitchen", name="soup"))
-    async with open_client(full, scopes=(WRITE,)) as client, open_client(full) as guest:
+async def test_caller_adds_entities_only_to_namespaces_it_sees_completely(
+    full_gateway: Gateway,
+) -> None:
+    await full_gateway.catalog.put(Entry(kind="recipe", namespace="kitchen", name="soup"))
+    async with (
+        open_client(full_gateway, scopes=(WRITE,)) as client,
+        open_client(full_gateway) as guest,
+    ):
         answers = [
             await client.put(f"{ROOT}/recipe:kitchen/stew", json={}),
             await client.put(f"{ROOT}/recipe:garden/stew", json={}),
@@ -503,7 +523,7 @@ async def test_adding_an_entity_requires_sight_of_its_namespace(full: Gateway) -
             await client.put(COURIER, json={}),
         ]
         closed = answers[1].json()
-        await full.catalog.remove("agent:catalog/accountant")
+        await full_gateway.catalog.remove("agent:catalog/accountant")
         late = await guest.put(f"{ROOT}/recipe:garden/stew", json={})
 
     assert [201, 403, 403, 200] == [response.status_code for response in answers]
@@ -511,19 +531,21 @@ async def test_adding_an_entity_requires_sight_of_its_namespace(full: Gateway) -
     assert 201 == late.status_code
 
 
-async def test_patch_keeps_metadata_that_a_rule_hides(full: Gateway) -> None:
-    """The stored entry stays complete, although its writer sees only part of it."""
+async def test_patch_keeps_metadata_that_a_rule_hides_from_the_client(
+    full_gateway: Gateway,
+) -> None:
+    """The stored entry stays complete, although the client that changes it sees only a part."""
     tools = [{"name": "burn_letter"}, {"name": "send_letter"}]
     entry = Entry(kind="server", name="desk", metadata={"tools": tools})
-    await full.catalog.put(entry)
-    full.set_rules({"desk/burn_*": SHUT, "catalog/desk": Access(tags=("ruled",))})
-    async with open_client(full, scopes=(WRITE,)) as client:
+    await full_gateway.catalog.put(entry)
+    full_gateway.set_rules({"desk/burn_*": SHUT, "catalog/desk": Access(tags=("ruled",))})
+    async with open_client(full_gateway, scopes=(WRITE,)) as client:
         changed = await client.patch(f"{ROOT}/{entry.id}", json={"tags": ["new"]})
         read = await client.get(f"{ROOT}/{entry.id}")
-    stored = await full.catalog.entry(entry.id)
+    stored = await full_gateway.catalog.entry(entry.id)
 
     assert changed.json() == read.json()
     assert {"tools": [{"name": "send_letter"}]} == read.json()["metadata"]
     assert ["new", "ruled"] == read.json()["hints"]["tags"]
     assert replace(entry, hints=Hints(tags=("new",))) == stored
-    assert await full.catalog.entry("server:catalog/none") is None
+    assert await full_gateway.catalog.entry("server:catalog/none") is None

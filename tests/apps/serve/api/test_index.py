@@ -1,4 +1,4 @@
-"""The index over HTTP."""
+"""Status, rebuild and health check of the index over HTTP."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tests.fakes import Gated, ListSource
 
 
 class Unlisted(ListSource):
-    """Source whose listing never ends."""
+    """Source that never finishes listing its tools."""
 
     async def list_tools(self) -> Listing:
         await asyncio.Event().wait()
         raise AssertionError
 
 
-async def test_health_is_ok_after_the_first_build(mixed: Mixed) -> None:
-    async with open_client(mixed()) as client:
+async def test_health_is_ok_after_the_first_build(create_mail_gateway: Mixed) -> None:
+    async with open_client(create_mail_gateway()) as client:
         first = (await client.get("/api/health")).json()
         await until(client, "/api/health", "status", "ok")
         await client.put("/api/entities/agent:a/b", json={})
@@ -37,12 +37,12 @@ async def test_health_is_ok_after_the_first_build(mixed: Mixed) -> None:
 
 
 async def test_index_status_counts_only_visible_entities(
-    client: AsyncClient, writer: AsyncClient, full: Gateway
+    client: AsyncClient, writer_client: AsyncClient, full_gateway: Gateway
 ) -> None:
     await until(client, "/api/index", "rebuilding", value=False)
-    status = (await writer.get("/api/index")).json()
+    status = (await writer_client.get("/api/index")).json()
     open_status = (await client.get("/api/index")).json()
-    await full.catalog.remove("agent:catalog/accountant")
+    await full_gateway.catalog.remove("agent:catalog/accountant")
     await until(client, "/api/index", "rebuilding", value=False)
     without = (await client.get("/api/index")).json()
 
@@ -75,8 +75,10 @@ async def test_index_status_shows_a_build_in_progress(
     assert (80, 80, []) == (whole["entities"], whole["vectors"], whole["diagnostics"])
 
 
-async def test_failure_details_are_shown_only_to_administrators(mixed: Mixed) -> None:
-    gateway = mixed()
+async def test_index_status_shows_failure_details_only_to_administrators(
+    create_mail_gateway: Mixed,
+) -> None:
+    gateway = create_mail_gateway()
     broken = ListSource("broken")
     broken.fail_with = OSError()
     gateway.add_source(broken)
@@ -91,8 +93,8 @@ async def test_failure_details_are_shown_only_to_administrators(mixed: Mixed) ->
     assert more.json()["details"][0].startswith("source_load_failed: ")
 
 
-async def test_rebuild_runs_in_the_background(mixed: Mixed) -> None:
-    gateway = mixed()
+async def test_index_rebuild_runs_in_the_background(create_mail_gateway: Mixed) -> None:
+    gateway = create_mail_gateway()
     before = gateway.index_builds
     async with open_client(gateway) as client:
         answers = [await client.post("/api/index/rebuild") for _ in range(3)]
@@ -103,8 +105,8 @@ async def test_rebuild_runs_in_the_background(mixed: Mixed) -> None:
     assert gateway.index_builds > before
 
 
-async def test_status_does_not_wait_for_a_running_build(mixed: Mixed) -> None:
-    gateway = mixed()
+async def test_index_status_does_not_wait_for_a_running_build(create_mail_gateway: Mixed) -> None:
+    gateway = create_mail_gateway()
     async with open_client(gateway) as client:
         await until(client, "/api/index", "rebuilding", value=False)
         gateway.add_source(Unlisted("late"))

@@ -22,7 +22,7 @@ async def document(open_gateway: OpenGateway, http: HttpOptions = HERE) -> dict[
     return spec
 
 
-async def test_document_resolves_every_reference(open_gateway: OpenGateway) -> None:
+async def test_every_reference_in_the_openapi_document_resolves(open_gateway: OpenGateway) -> None:
     spec = await document(open_gateway)
     names = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(spec)))
     every = [operation for path in spec["paths"].values() for operation in path.values()]
@@ -34,7 +34,9 @@ async def test_document_resolves_every_reference(open_gateway: OpenGateway) -> N
     assert all("503" in operation["responses"] for operation in every)
 
 
-async def test_document_requires_a_token_only_if_the_server_does(open_gateway: OpenGateway) -> None:
+async def test_openapi_document_requires_a_token_only_if_the_server_does(
+    open_gateway: OpenGateway,
+) -> None:
     guarded = await document(open_gateway, HttpOptions(token=SECRET))
     open_to_all = await document(open_gateway)
 
@@ -45,7 +47,7 @@ async def test_document_requires_a_token_only_if_the_server_does(open_gateway: O
     assert "securitySchemes" not in open_to_all["components"]
 
 
-async def test_documentation_lists_every_operation(open_gateway: OpenGateway) -> None:
+async def test_http_documentation_lists_every_api_operation(open_gateway: OpenGateway) -> None:
     spec = await document(open_gateway)
     offered = {
         f"{method.upper()} {path}" for path, item in spec["paths"].items() for method in item
@@ -54,7 +56,7 @@ async def test_documentation_lists_every_operation(open_gateway: OpenGateway) ->
     assert offered == set(re.findall(r"^\| `([A-Z]+ /api/[^`]+)` \|", PAGE, re.MULTILINE))
 
 
-async def test_documentation_lists_every_search_field(open_gateway: OpenGateway) -> None:
+async def test_http_documentation_lists_every_search_field(open_gateway: OpenGateway) -> None:
     spec = await document(open_gateway)
     fields = set(spec["components"]["schemas"]["SemanticSearch"]["properties"])
 

@@ -13,7 +13,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 async def pieces() -> AsyncIterator[bytes]:
-    """Yield a body of unknown length."""
+    """Yield a request body in pieces, so that its length is unknown."""
     for _ in range(3):
         yield b" " * 500_000
 
@@ -21,7 +21,7 @@ async def pieces() -> AsyncIterator[bytes]:
 @pytest.mark.parametrize(
     ("content", "media", "expected"),
     [
-        # Media types that a web page can send without a preflight request.
+        # A web page can send these media types without a preflight request.
         (b'{"query": "x"}', "", (415, "not_json")),
         (b'{"query": "x"}', "text/plain", (415, "not_json")),
         (b'{"query": "x"}', "application/x-www-form-urlencoded", (415, "not_json")),
@@ -36,10 +36,10 @@ async def pieces() -> AsyncIterator[bytes]:
         (b'{"query": "x"}', "Application/JSON; charset=utf-8", (200, None)),
     ],
 )
-async def test_body_must_be_json_of_limited_size(
-    empty: AsyncClient, content: Any, media: str, expected: tuple[int, str | None]
+async def test_request_body_must_be_json_of_limited_size(
+    empty_client: AsyncClient, content: Any, media: str, expected: tuple[int, str | None]
 ) -> None:
-    answer = await empty.post(SEARCH, content=content, headers={"Content-Type": media})
+    answer = await empty_client.post(SEARCH, content=content, headers={"Content-Type": media})
 
     assert expected == (answer.status_code, answer.json().get("code"))
 
@@ -61,25 +61,27 @@ async def test_body_must_be_json_of_limited_size(
     ],
 )
 async def test_validation_errors_name_the_field_without_its_value(
-    empty: AsyncClient, body: object, where: str
+    empty_client: AsyncClient, body: object, where: str
 ) -> None:
-    answer = await empty.post(SEARCH, json=body)
+    answer = await empty_client.post(SEARCH, json=body)
 
     assert 422 == answer.status_code
     assert [where] == [error["where"] for error in answer.json()["errors"]]
     assert "where" not in answer.json()["errors"][0]["detail"]
 
 
-async def test_integer_may_be_written_as_a_float(empty: AsyncClient) -> None:
+async def test_request_may_write_an_integer_as_a_float(empty_client: AsyncClient) -> None:
     """JSON Schema counts 36.0 as an integer."""
-    whole = await empty.post(SEARCH, json={"query": "x", "max_results": 36.0})
-    half = await empty.post(SEARCH, json={"query": "x", "max_results": 36.5})
+    whole = await empty_client.post(SEARCH, json={"query": "x", "max_results": 36.0})
+    half = await empty_client.post(SEARCH, json={"query": "x", "max_results": 36.5})
 
     assert (200, 422) == (whole.status_code, half.status_code)
 
 
-async def test_number_of_validation_errors_is_limited(empty: AsyncClient) -> None:
-    answer = await empty.post(SEARCH, json={f"a{number}": 1 for number in range(100)})
+async def test_response_lists_a_limited_number_of_validation_errors(
+    empty_client: AsyncClient,
+) -> None:
+    answer = await empty_client.post(SEARCH, json={f"a{number}": 1 for number in range(100)})
 
     assert 20 == len(answer.json()["errors"])
 
@@ -99,10 +101,10 @@ def nested(depth: int) -> str:
         ('{"kind": "agent", "name": "x", "metadata": {"a": [-Infinity]}}', (400, "not_json")),
     ],
 )
-async def test_free_form_metadata_has_limited_depth(
-    empty: AsyncClient, body: str, expected: tuple[int, str]
+async def test_nesting_depth_of_metadata_is_limited(
+    empty_client: AsyncClient, body: str, expected: tuple[int, str]
 ) -> None:
-    answer = await empty.post("/api/entities", content=body, headers=JSON)
+    answer = await empty_client.post("/api/entities", content=body, headers=JSON)
 
     assert expected == (answer.status_code, answer.json()["code"])
 
@@ -118,8 +120,10 @@ async def test_free_form_metadata_has_limited_depth(
         ("kind=Agent", "?kind"),
     ],
 )
-async def test_unknown_parameters_are_refused(empty: AsyncClient, query: str, where: str) -> None:
+async def test_unknown_query_parameters_are_refused(
+    empty_client: AsyncClient, query: str, where: str
+) -> None:
     """A misspelt filter would otherwise be ignored."""
-    answer = await empty.get(f"/api/entities?{query}")
+    answer = await empty_client.get(f"/api/entities?{query}")
 
     assert (422, where) == (answer.status_code, answer.json()["errors"][0]["where"])

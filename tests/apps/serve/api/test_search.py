@@ -30,10 +30,13 @@ QUERY = "flowers measured by hand in gardens of Italy"
 GROUPS = ("servers", "tools", "agents", "skills", "virtual_servers", "custom")
 
 
-async def found(
+async def search_as(
     gateway: Gateway, body: Mapping[str, object], *, scopes: tuple[str, ...] | None = None
 ) -> Any:
-    """Return the response to a search. With *scopes*, send a token that has these scopes."""
+    """Return the JSON response to a search request with *body*.
+
+    With *scopes*, the request contains a token that has these scopes.
+    """
     async with open_client(gateway, scopes=scopes) as client:
         answer = await client.post(SEARCH, json=body)
     assert 200 == answer.status_code, answer.text
@@ -41,12 +44,12 @@ async def found(
 
 
 def ids(answer: Any, group: str = "results") -> list[str]:
-    """Return the ids in one group of a response."""
+    """Return the ids of the rows in one group of a search response."""
     return [item["id"] for item in answer[group]]
 
 
-async def test_groups_contain_the_ranked_entities(full: Gateway) -> None:
-    answer = await found(full, {"query": "send an e-mail"})
+async def test_search_groups_contain_the_entities_of_the_ranking(full_gateway: Gateway) -> None:
+    answer = await search_as(full_gateway, {"query": "send an e-mail"})
 
     assert "mail/send_email" == ids(answer)[0]
     assert {"agent:catalog/courier", "server:mail"} <= set(ids(answer))
@@ -63,8 +66,8 @@ async def test_groups_contain_the_ranked_entities(full: Gateway) -> None:
     assert ("hybrid", "hybrid") == (answer["search_mode"], answer["ranking"])
 
 
-async def test_rows_have_the_field_names_of_registries(full: Gateway) -> None:
-    answer = await found(full, {"query": "e-mail courier letter writing server"})
+async def test_search_rows_have_the_field_names_of_mcp_registries(full_gateway: Gateway) -> None:
+    answer = await search_as(full_gateway, {"query": "e-mail courier letter writing server"})
     courier = next(agent for agent in answer["agents"] if agent["agent_name"] == "Courier")
     letter = answer["skills"][0]
 
@@ -81,8 +84,8 @@ async def test_rows_have_the_field_names_of_registries(full: Gateway) -> None:
     assert "/mail" == answer["tools"][0]["server_path"]
 
 
-async def test_agent_row_contains_the_complete_card(full: Gateway) -> None:
-    answer = await found(full, {"query": "rail planner", "entity_types": ["a2a_agent"]})
+async def test_agent_row_contains_the_complete_agent_card(full_gateway: Gateway) -> None:
+    answer = await search_as(full_gateway, {"query": "rail planner", "entity_types": ["a2a_agent"]})
     cards = {agent["agent_name"]: agent["agent_card"] for agent in answer["agents"]}
 
     assert cards["Rail Planner"] == {
@@ -94,8 +97,10 @@ async def test_agent_row_contains_the_complete_card(full: Gateway) -> None:
     assert cards.get("Courier") is None
 
 
-async def test_matched_server_adds_its_tools_with_query_words(full: Gateway) -> None:
-    answer = await found(full, {"query": "mail server: read e-mail", "max_results": 3})
+async def test_search_adds_tools_of_a_matched_server_that_contain_query_words(
+    full_gateway: Gateway,
+) -> None:
+    answer = await search_as(full_gateway, {"query": "mail server: read e-mail", "max_results": 3})
     server = answer["servers"][0]
 
     assert ("server:mail", "mail", 3) == (server["id"], server["server_name"], server["num_tools"])
@@ -108,13 +113,15 @@ async def test_matched_server_adds_its_tools_with_query_words(full: Gateway) -> 
     assert len({matching_tool["id"] for matching_tool in answer["tools"]}) == len(answer["tools"])
 
 
-async def test_described_server_adds_its_tools(full: Gateway) -> None:
+async def test_search_adds_tools_that_the_metadata_of_a_server_describes(
+    full_gateway: Gateway,
+) -> None:
     create = {"name": "open_issue", "description": "Open an issue.", "schema": {"type": "object"}}
-    await full.catalog.put(
+    await full_gateway.catalog.put(
         Entry(kind="server", name="hub", description="Issues.", metadata={"tools": [create]})
     )
-    servers = await found(full, {"query": "open issue", "entity_types": ["mcp_server"]})
-    tools = await found(full, {"query": "open issue", "entity_types": ["tool"]})
+    servers = await search_as(full_gateway, {"query": "open issue", "entity_types": ["mcp_server"]})
+    tools = await search_as(full_gateway, {"query": "open issue", "entity_types": ["tool"]})
 
     row = servers["servers"][0]
     assert ("server:catalog/hub", 1) == (row["id"], row["num_tools"])
@@ -127,7 +134,7 @@ async def test_described_server_adds_its_tools(full: Gateway) -> None:
 
 
 async def put_datasets(gateway: Gateway, count: int) -> None:
-    """Add data sets. Each contains fewer words of the query than the one before."""
+    """Add *count* data sets. Each contains one word of the query less than the one before."""
     words = QUERY.split()
     for number in range(count):
         text = " ".join(words[: max(len(words) - number, 0)]) or "Numbers."
@@ -137,13 +144,14 @@ async def put_datasets(gateway: Gateway, count: int) -> None:
 
 @pytest.mark.parametrize("ranking", get_args(RankingPolicy))
 @pytest.mark.parametrize("count", [1, 2, 3])
-async def test_search_keeps_weak_candidates_while_all_fit(
-    full: Gateway, ranking: str, count: int
+async def test_search_returns_low_scores_if_all_candidates_fit(
+    full_gateway: Gateway, ranking: str, count: int
 ) -> None:
-    await put_datasets(full, count)
+    await put_datasets(full_gateway, count)
 
-    answer = await found(
-        full, {"query": QUERY, "entity_types": ["dataset"], "max_results": 3, "ranking": ranking}
+    answer = await search_as(
+        full_gateway,
+        {"query": QUERY, "entity_types": ["dataset"], "max_results": 3, "ranking": ranking},
     )
 
     assert count == answer["discovery_receipt"]["eligible"] == len(answer["results"])
@@ -151,11 +159,11 @@ async def test_search_keeps_weak_candidates_while_all_fit(
     assert 0.0 in scores or {1.0} == scores
 
 
-async def test_legacy_search_keeps_weak_candidates(full: Gateway) -> None:
-    await put_datasets(full, 6)
+async def test_legacy_search_returns_low_scores(full_gateway: Gateway) -> None:
+    await put_datasets(full_gateway, 6)
 
-    answer = await found(
-        full,
+    answer = await search_as(
+        full_gateway,
         {"query": "gardens", "entity_types": ["dataset"], "max_results": 4, "ranking": "legacy"},
     )
 
@@ -164,24 +172,24 @@ async def test_legacy_search_keeps_weak_candidates(full: Gateway) -> None:
 
 
 @pytest.mark.parametrize(("least", "is_full"), [(0.0, True), (1.0, False)])
-async def test_search_keeps_weak_candidates_with_enough_confidence(
-    mixed: Mixed, tmp_path: Path, least: float, is_full: bool
+async def test_search_returns_low_scores_that_reach_min_confidence(
+    create_mail_gateway: Mixed, tmp_path: Path, least: float, is_full: bool
 ) -> None:
     search = SearchOptions(min_confidence=least, no_match_confidence=0)
     store = tmp_path / "catalog.sqlite3"
-    gateway = mixed(options=replace(PATIENT, search=search, catalog_store_path=store))
+    gateway = create_mail_gateway(options=replace(PATIENT, search=search, catalog_store_path=store))
     await put_datasets(gateway, 10)
     body = {"query": QUERY, "entity_types": ["dataset"], "max_results": 9, "ranking": "weighted"}
 
-    answer = await found(gateway, body)
+    answer = await search_as(gateway, body)
 
     scores = [result["relevance_score"] for result in answer["results"]]
     assert is_full == (9 == len(scores))
     assert is_full == (scores[-1] < 0.2)
 
 
-async def test_search_for_servers_adds_no_tools(full: Gateway) -> None:
-    answer = await found(full, {"query": "mail", "entity_types": ["mcp_server"]})
+async def test_search_for_only_servers_adds_no_tools(full_gateway: Gateway) -> None:
+    answer = await search_as(full_gateway, {"query": "mail", "entity_types": ["mcp_server"]})
 
     assert ["server:mail"] == ids(answer)
     assert [] == answer["tools"]
@@ -198,11 +206,11 @@ async def test_search_for_servers_adds_no_tools(full: Gateway) -> None:
         (["prompt"], set()),
     ],
 )
-async def test_kinds_are_accepted_under_both_names(
-    full: Gateway, types: list[str], expected: set[str]
+async def test_search_accepts_kinds_under_gateway_and_registry_names(
+    full_gateway: Gateway, types: list[str], expected: set[str]
 ) -> None:
     body = {"query": "write e-mail by train", "entity_types": types, "ranking": "hybrid"}
-    answer = await found(full, body)
+    answer = await search_as(full_gateway, body)
 
     assert expected == {result["kind"] for result in answer["results"]}
     assert all(result["entity_type"] == "recipe" for result in answer["custom"])
@@ -235,17 +243,19 @@ HIDDEN = {
 
 @pytest.mark.parametrize("ranking", ["hybrid", "weighted", "legacy", "lexical", "strategy"])
 async def test_search_hides_drafts_deprecated_and_disabled_entities(
-    full: Gateway, ranking: str
+    full_gateway: Gateway, ranking: str
 ) -> None:
-    answer = await found(full, {"query": "agent for e-mail", "ranking": ranking})
+    answer = await search_as(full_gateway, {"query": "agent for e-mail", "ranking": ranking})
 
     assert not {*HIDDEN.values(), "agent:catalog/accountant"} & set(ids(answer))
 
 
 @pytest.mark.parametrize("flag", HIDDEN)
-async def test_each_flag_includes_one_status(full: Gateway, flag: str) -> None:
+async def test_each_include_flag_adds_entities_of_one_status(
+    full_gateway: Gateway, flag: str
+) -> None:
     body = {"query": "agent for e-mail", "entity_types": ["agent"], flag: True}
-    answer = await found(full, {**body, "max_results": 50})
+    answer = await search_as(full_gateway, {**body, "max_results": 50})
 
     assert {HIDDEN[flag]} == set(HIDDEN.values()) & set(ids(answer))
 
@@ -254,16 +264,16 @@ async def test_each_flag_includes_one_status(full: Gateway, flag: str) -> None:
     ("scopes", "seen"),
     [((), False), (("other",), False), (("billing",), True), ((ALL_SCOPES,), True)],
 )
-async def test_search_finds_only_entities_with_the_callers_scopes(
-    full: Gateway, scopes: tuple[str, ...], seen: bool
+async def test_search_finds_only_entities_whose_scopes_the_caller_has(
+    full_gateway: Gateway, scopes: tuple[str, ...], seen: bool
 ) -> None:
-    answer = await found(full, {"query": "sends e-mail to debtors"}, scopes=scopes)
+    answer = await search_as(full_gateway, {"query": "sends e-mail to debtors"}, scopes=scopes)
 
     assert seen == ("agent:catalog/accountant" in ids(answer))
 
 
 class ClosingEmbedder(HashingEmbedder):
-    """Embedder that restricts an entity while it embeds the query."""
+    """Embedder that restricts access to an entity while it embeds the query."""
 
     gateway: Gateway | None = None
 
@@ -274,30 +284,32 @@ class ClosingEmbedder(HashingEmbedder):
         return await super().embed(texts, role=role)
 
 
-async def test_search_omits_an_entity_that_is_restricted_meanwhile(mixed: Mixed) -> None:
+async def test_search_omits_an_entity_that_is_restricted_during_the_search(
+    create_mail_gateway: Mixed,
+) -> None:
     embedder = ClosingEmbedder()
-    gateway = mixed(embedder=embedder)
+    gateway = create_mail_gateway(embedder=embedder)
     await gateway.catalog.put(*ENTRIES)
     await gateway.snapshot(vectors=True)
     embedder.gateway = gateway
-    answer = await found(gateway, {"query": "write and send e-mail"}, scopes=())
+    answer = await search_as(gateway, {"query": "write and send e-mail"}, scopes=())
 
     assert ids(answer)
     assert "agent:catalog/courier" not in ids(answer)
 
 
-async def test_search_answers_with_lone_surrogates(mixed: Mixed) -> None:
-    """UTF-8 cannot encode a lone surrogate, but texts of the host's sources may contain one."""
-    gateway = mixed()
+async def test_search_response_repairs_lone_surrogates(create_mail_gateway: Mixed) -> None:
+    """UTF-8 cannot encode a lone surrogate, but the host's texts may contain one."""
+    gateway = create_mail_gateway()
     odd = tool("fold_letter", "Fold a letter \ud800.")
     gateway.add_source(ListSource("odd", [odd], trusted=True))
-    answer = await found(gateway, {"query": "fold a letter"})
+    answer = await search_as(gateway, {"query": "fold a letter"})
 
     assert "Fold a letter ?." in [row["description"] for row in answer["tools"]]
 
 
-async def test_search_with_only_tags_lists_entities(full: Gateway) -> None:
-    answer = await found(full, {"tags": ["mail", "PROD"]})
+async def test_search_with_only_tags_lists_entities(full_gateway: Gateway) -> None:
+    answer = await search_as(full_gateway, {"tags": ["mail", "PROD"]})
 
     assert ["agent:catalog/courier"] == ids(answer)
     assert ("browse", 1.0) == (answer["search_mode"], answer["results"][0]["relevance_score"])
@@ -312,16 +324,16 @@ async def test_search_with_only_tags_lists_entities(full: Gateway) -> None:
     ],
 )
 async def test_metadata_fields_select_parts_of_the_metadata(
-    full: Gateway, fields: list[str] | None, expected: dict[str, object]
+    full_gateway: Gateway, fields: list[str] | None, expected: dict[str, object]
 ) -> None:
-    answer = await found(full, {"tags": ["prod"], "metadata_fields": fields})
+    answer = await search_as(full_gateway, {"tags": ["prod"], "metadata_fields": fields})
 
     assert expected == answer["agents"][0]["metadata"]
 
 
-async def test_legacy_ranking_returns_three_results_per_kind(full: Gateway) -> None:
+async def test_legacy_ranking_returns_three_results_per_kind(full_gateway: Gateway) -> None:
     flags = dict.fromkeys(HIDDEN, True)
-    async with open_client(full, fusion="legacy") as client:
+    async with open_client(full_gateway, fusion="legacy") as client:
         answer = (await client.post(SEARCH, json={"query": "agent for e-mail", **flags})).json()
 
     assert ("legacy", 3) == (answer["ranking"], len(answer["agents"]))
@@ -336,32 +348,36 @@ async def test_legacy_ranking_returns_three_results_per_kind(full: Gateway) -> N
         ("graph", "legacy", "legacy"),
     ],
 )
-def test_default_ranking_follows_the_setting(
-    mixed: Mixed, strategy: str, fusion: str, expected: str
+def test_default_ranking_follows_strategy_and_fusion_method(
+    create_mail_gateway: Mixed, strategy: str, fusion: str, expected: str
 ) -> None:
-    assert expected == default_ranking(fusion, mixed(strategy=strategy))
+    assert expected == default_ranking(fusion, create_mail_gateway(strategy=strategy))
 
 
-def test_unknown_fusion_is_refused_at_the_start(mixed: Mixed) -> None:
+def test_unknown_fusion_method_is_refused(create_mail_gateway: Mixed) -> None:
     with pytest.raises(ConfigError, match="rrf or legacy"):
-        default_ranking("best", mixed())
+        default_ranking("best", create_mail_gateway())
 
 
-async def test_search_without_vectors_is_lexical(mixed: Mixed) -> None:
-    answer = await found(mixed(strategy="graph", embedder=None), {"query": "send an e-mail"})
+async def test_search_without_vectors_ranks_by_words(create_mail_gateway: Mixed) -> None:
+    answer = await search_as(
+        create_mail_gateway(strategy="graph", embedder=None), {"query": "send an e-mail"}
+    )
 
     assert ("lexical-only", "lexical") == (answer["search_mode"], answer["ranking"])
     assert {None} == {result["similarity_score"] for result in answer["results"]}
 
 
-async def test_search_falls_back_to_words_if_embedding_fails(mixed: Mixed) -> None:
-    answer = await found(mixed(embedder=None), {"query": "send an e-mail", "ranking": "hybrid"})
+async def test_search_falls_back_to_words_if_embedding_fails(create_mail_gateway: Mixed) -> None:
+    answer = await search_as(
+        create_mail_gateway(embedder=None), {"query": "send an e-mail", "ranking": "hybrid"}
+    )
 
     assert "lexical-only" == answer["search_mode"]
     assert {"embed"} == {diagnostic["stage"] for diagnostic in answer["diagnostics"]}
 
 
-async def test_receipt_contains_only_hashes(client: AsyncClient) -> None:
+async def test_receipt_contains_only_hashes_of_request_and_result(client: AsyncClient) -> None:
     queries = ("send an e-mail", "send an e-mail", "soup")
     answers = [(await client.post(SEARCH, json={"query": query})).json() for query in queries]
     first, two, three = (query["discovery_receipt"] for query in answers)
@@ -378,26 +394,28 @@ async def test_receipt_contains_only_hashes(client: AsyncClient) -> None:
     assert datetime.fromisoformat(first["time"]).utcoffset() is not None
 
 
-async def test_receipt_reports_an_empty_result(full: Gateway) -> None:
-    """The confidence of a nonsense query must not be 100 %."""
+async def test_receipt_reports_a_search_without_results(full_gateway: Gateway) -> None:
+    """The receipt's confidence must not be 100 % for a nonsense query."""
     body = {"query": "zzyzx qwrtpl", "ranking": "lexical"}
-    answer = await found(full, body)
+    answer = await search_as(full_gateway, body)
 
     assert ([], 0.0) == (answer["results"], answer["confidence"])
     assert "no_match" == answer["discovery_receipt"]["stop_reason"]
 
 
-async def test_tags_are_counted_for_visible_entities(client: AsyncClient) -> None:
+async def test_tag_counts_include_only_visible_entities(client: AsyncClient) -> None:
     counts = {"kitchen": 1, "mail": 1, "prod": 1}
 
     assert {"tags": [*counts], "counts": counts} == (await client.get("/api/search/tags")).json()
 
 
-async def test_virtual_server_row_lists_its_backends(mixed: Mixed) -> None:
-    gateway = mixed()
+async def test_row_of_a_virtual_server_lists_its_backend_servers(
+    create_mail_gateway: Mixed,
+) -> None:
+    gateway = create_mail_gateway()
     gateway.add_virtual_server("desk", {"write": "mail/send_email"}, description="A writing desk.")
     body = {"query": "desk write", "entity_types": ["virtual_server"]}
-    row = (await found(gateway, body))["virtual_servers"][0]
+    row = (await search_as(gateway, body))["virtual_servers"][0]
 
     assert ("virtual_server", "/virtual/desk", "desk") == (
         row["entity_type"],
@@ -408,10 +426,10 @@ async def test_virtual_server_row_lists_its_backends(mixed: Mixed) -> None:
     assert (1, ["/mail"]) == (row["backend_count"], row["backend_paths"])
 
 
-async def test_explain_adds_the_scoring(full: Gateway) -> None:
+async def test_explain_adds_the_parts_of_each_score(full_gateway: Gateway) -> None:
     body = {"query": "send e-mail", "ranking": "hybrid"}
-    plain = await found(full, body)
-    answer = await found(full, {**body, "explain": True})
+    plain = await search_as(full_gateway, body)
+    answer = await search_as(full_gateway, {**body, "explain": True})
 
     assert {(None, None)} == {
         (result["rrf_score"], result["scoring"]) for result in plain["results"]
@@ -420,9 +438,10 @@ async def test_explain_adds_the_scoring(full: Gateway) -> None:
         ranks = [result["scoring"][name] for name in ("vector_rank", "keyword_rank")]
         assert pytest.approx(sum(1 / (60 + rank) for rank in ranks if rank)) == result["rrf_score"]
         assert pytest.approx(result["similarity_score"], abs=1e-3) == result["scoring"]["vector"]
-    # 5 for its path and 3 for its name, which contain both words, and 2 for its description.
+    # The boost is 5 for the path and 3 for the name, which contain both words, and 2 for the
+    # description.
     assert 10.0 == answer["results"][0]["scoring"]["text_boost"]
-    added = await found(full, {**body, "ranking": "legacy", "explain": True})
+    added = await search_as(full_gateway, {**body, "ranking": "legacy", "explain": True})
     for result in added["results"]:
         scoring = result["scoring"]
         by_hand = (scoring["vector"] + 1) / 2 + 0.1 * scoring["text_boost"]

@@ -1,4 +1,4 @@
-"""The API on the same port as MCP, with real servers on loopback."""
+"""The API on the same port as MCP, on real HTTP servers on loopback."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def with_api(gateway: Gateway) -> AbstractAsyncContextManager[str]:
     return served(gateway, options, api_routes(gateway, options))
 
 
-async def test_api_and_mcp_share_a_port(mixed: Mixed) -> None:
+async def test_api_and_mcp_share_a_port(create_mail_gateway: Mixed) -> None:
     async with (
-        with_api(mixed()) as url,
+        with_api(create_mail_gateway()) as url,
         httpx2.AsyncClient(trust_env=False) as http,
         Client(url) as client,
     ):
@@ -45,11 +45,14 @@ async def test_api_and_mcp_share_a_port(mixed: Mixed) -> None:
         assert (404, True) == (door.status_code, "/openapi.json" in door.json()["detail"])
 
 
-async def test_schemathesis_finds_no_fault(mixed: Mixed, tmp_path: Path) -> None:
-    """Examples are generated from the OpenAPI document, with a fixed seed. Responses must follow
-    the document, and no request may cause a server error.
+async def test_schemathesis_finds_no_fault_in_the_api(
+    create_mail_gateway: Mixed, tmp_path: Path
+) -> None:
+    """Requests are generated from the OpenAPI document, with a fixed seed.
+
+    Responses must follow the document, and no request may cause a server error.
     """
-    gateway = mixed()
+    gateway = create_mail_gateway()
     await gateway.catalog.put(*ENTRIES)
     await gateway.snapshot(vectors=True)
     async with with_api(gateway) as url:

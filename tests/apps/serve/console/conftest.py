@@ -1,4 +1,4 @@
-"""Served consoles, and a shared Chromium."""
+"""Consoles served on loopback, and a Chromium shared by all tests."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ class Served:
     """A console served on loopback."""
 
     url: str
-    """Address of the server, without a path."""
+    """Address of the console's server, without a path."""
     token: str
-    """Token for sign-in."""
+    """Token with which a browser signs in."""
     sessions: Sessions
 
     def client(self) -> httpx2.AsyncClient:
-        """Return a client with the token, for ``?format=json``."""
+        """Return an HTTP client that sends the token, for pages with ``?format=json``."""
         headers = {"Authorization": f"Bearer {self.token}"}
         return httpx2.AsyncClient(base_url=f"{self.url}/console", headers=headers)
 
     async def data(self, path: str, **query: str) -> Any:
-        """Return the data of a page."""
+        """Return the JSON data of the page at *path*."""
         async with self.client() as client:
             answer = await client.get(path, params={**query, "format": "json"})
             answer.raise_for_status()
@@ -65,7 +65,7 @@ class Served:
 
     @asynccontextmanager
     async def signed_in(self) -> AsyncIterator[httpx2.AsyncClient]:
-        """Yield a client with a session, which submits forms with `send`."""
+        """Yield an HTTP client with a browser session. `send` submits forms with it."""
         async with httpx2.AsyncClient(base_url=f"{self.url}/console") as client:
             answer = await client.post("/sign-in", data={"token": self.token})
             assert 303 == answer.status_code
@@ -74,7 +74,7 @@ class Served:
     async def send(
         self, client: httpx2.AsyncClient, path: str, fields: dict[str, Any]
     ) -> httpx2.Response:
-        """Submit a form with the session of *client*."""
+        """Submit a form to *path*, with the session and CSRF token of *client*."""
         findings = (self.sessions.find_by_cookie(value) for value in client.cookies.values())
         session = next(item for item in findings if item is not None)
         return await client.post(path, data={**fields, "csrf": session.csrf})
@@ -94,7 +94,10 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def serve_console() -> AsyncIterator[Serve]:
-    """Serve consoles: `await serve_console(gateway, http=…, **options of ConsoleOptions)`."""
+    """Return a function that serves a console.
+
+    Use it as `await serve_console(gateway, http=…, **options of ConsoleOptions)`.
+    """
     async with AsyncExitStack() as stack:
 
         async def serve(
@@ -133,7 +136,7 @@ async def _running(
     await asyncio.wait((where, serving), return_when=asyncio.FIRST_COMPLETED)
     yield (await where).removesuffix("/mcp")
     if spans := options.get("spans"):
-        # An open stream would delay the shutdown.
+        # An open stream of spans would delay the shutdown.
         spans.shutdown()
     serving.cancel()
     await asyncio.wait((serving,))
@@ -151,7 +154,9 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def visit(browser: Browser) -> AsyncIterator[Open]:
-    """Open pages: `await visit(served, "/ask", …options of a browser context)`.
+    """Return a function that opens a page.
+
+    Use it as `await visit(served, "/ask", …options of a browser context)`.
 
     After the test, pages must not have logged errors or requested other hosts.
     """
@@ -181,7 +186,7 @@ async def visit(browser: Browser) -> AsyncIterator[Open]:
 
 @pytest.fixture
 def open_gateway(open_gateway: OpenGateway, tmp_path: Path) -> OpenGateway:
-    """Create gateways whose entries and approvals belong to the test."""
+    """Return a function that creates gateways. Their entries and approvals belong to one test."""
     return with_own_store(open_gateway, tmp_path)
 
 
@@ -193,7 +198,7 @@ def empty_gateway(open_gateway: OpenGateway) -> Gateway:
 
 @pytest.fixture
 def small_gateway(open_gateway: OpenGateway) -> Gateway:
-    """A gateway with a server ``mail`` of three tools, and some entries."""
+    """A gateway with a server ``mail`` of three tools, and with some catalog entries."""
     gateway = open_gateway()
     gateway.add_server("mail", server=Shelf(SMALL).server)
     gateway.bridge.call(lambda: gateway.catalog.put(*ENTRIES))
@@ -202,7 +207,7 @@ def small_gateway(open_gateway: OpenGateway) -> Gateway:
 
 @pytest.fixture
 def hostile_gateway(open_gateway: OpenGateway) -> Gateway:
-    """A gateway whose server and entries contain texts that try to break pages."""
+    """A gateway whose texts try to break the console's pages."""
     gateway = open_gateway()
     gateway.add_server("hostile", server=Shelf(HOSTILE).server)
     gateway.bridge.call(lambda: gateway.catalog.put(*HOSTILE_ENTRIES))
@@ -211,7 +216,7 @@ def hostile_gateway(open_gateway: OpenGateway) -> Gateway:
 
 @pytest.fixture(scope="session")
 def large_console() -> Iterator[Served]:
-    """A console for 5,000 tools, for tests that change nothing.
+    """A console for a catalog of 5,000 tools, for tests that change nothing.
 
     It runs in a separate process without coverage, because coverage would triple its start time.
     """

@@ -17,7 +17,7 @@ READER = BearerToken.from_secret("reader", SECRET, Caller(scopes=frozenset({"bil
 
 
 async def test_console_requires_a_sign_in(empty_gateway: Gateway, serve_console: Serve) -> None:
-    """Other users of the machine can reach the port too."""
+    """Other users of the machine can reach the console's port too."""
     served = await serve_console(empty_gateway)
 
     async with served.client() as client:
@@ -31,7 +31,7 @@ async def test_console_requires_a_sign_in(empty_gateway: Gateway, serve_console:
     assert [401, 401] == [data.status_code, wrong.status_code]
 
 
-async def test_cookie_is_restricted_to_this_console(
+async def test_session_cookie_is_restricted_to_this_console(
     empty_gateway: Gateway, serve_console: Serve
 ) -> None:
     served = await serve_console(empty_gateway)
@@ -74,7 +74,7 @@ async def test_form_of_another_session_is_refused(
 async def test_sign_in_redirects_only_to_the_console(
     empty_gateway: Gateway, serve_console: Serve, to: str, landed: str
 ) -> None:
-    """An open redirect would let links lead to other sites."""
+    """Otherwise a link to the sign-in page could lead to another site."""
     served = await serve_console(empty_gateway)
 
     async with served.client() as client:
@@ -84,7 +84,7 @@ async def test_sign_in_redirects_only_to_the_console(
     assert (303, landed) == (answer.status_code, answer.headers["location"])
 
 
-async def test_tokens_of_the_api_sign_in_without_a_launch_token(
+async def test_console_accepts_api_tokens_instead_of_a_launch_token(
     empty_gateway: Gateway, serve_console: Serve
 ) -> None:
     http = HttpOptions(port=0, tokens=(READER,))
@@ -97,10 +97,10 @@ async def test_tokens_of_the_api_sign_in_without_a_launch_token(
     assert 200 == page.status_code
 
 
-async def test_token_in_the_address_does_not_sign_in(
+async def test_api_token_in_the_address_does_not_sign_in(
     empty_gateway: Gateway, serve_console: Serve
 ) -> None:
-    """Proxies log addresses, and an attacker's link would sign the browser in as the attacker."""
+    """Proxies log addresses, and an attacker's link could sign a browser in as the attacker."""
     http = HttpOptions(port=0, tokens=(READER,))
     served = await serve_console(empty_gateway, http=http, token=SECRET)
 
@@ -176,7 +176,9 @@ async def test_sign_in_and_sign_out_work_with_the_keyboard(
     assert "Ask" == await page.get_by_role("heading", level=1).text_content()
 
 
-async def test_query_is_escaped(empty_gateway: Gateway, serve_console: Serve, visit: Open) -> None:
+async def test_console_escapes_the_query(
+    empty_gateway: Gateway, serve_console: Serve, visit: Open
+) -> None:
     served = await serve_console(empty_gateway)
 
     page = await visit(served, f"/ask?q={MARKUP}")

@@ -31,7 +31,7 @@ NOW = 10_000.0
 
 
 def span(key: str, parent: str = "", **values: Any) -> SpanRecord:
-    """Return a span of the trace `t` that starts at *NOW*."""
+    """Return a span of the trace `t` that starts at `NOW`."""
     plain: dict[str, Any] = {
         "trace": "t",
         "kind": "request",
@@ -63,7 +63,7 @@ def search(key: str, **values: Any) -> SpanRecord:
     return span(key, kind="search", target="auto", **values)
 
 
-def test_trees_are_ordered_newest_root_first() -> None:
+def test_trace_trees_are_ordered_newest_root_first() -> None:
     later = [span("call", "root", trace="u", start=NOW + 9), span("root", trace="u", start=NOW + 8)]
     result = [
         [(level, record.trace + " " + record.id) for level, record in tree]
@@ -107,7 +107,7 @@ def test_trace_is_represented_by_the_matching_span(
     assert subjects == [summary.span.id for summary, _ in result]
 
 
-def test_summary_counts_all_spans_of_the_trace() -> None:
+def test_trace_summary_counts_all_spans_of_the_trace() -> None:
     ((summary, tree),) = select(trees(failing_call()), TraceFilter(kind="call"), NOW)
 
     assert (4, 3, 4) == (summary.spans, summary.failed, len(tree))
@@ -118,8 +118,8 @@ def model(key: str, name: str, **usage: int) -> SpanRecord:
     return span(key, kind="model", name=name, attributes=tokens)
 
 
-def test_totals_count_searches_calls_tokens_and_failures() -> None:
-    """Spans that only pass a failure on are not counted as failed."""
+def test_activity_totals_count_searches_calls_tokens_and_failures() -> None:
+    """Spans that fail only because a child span failed are not counted as failed."""
     conversation = {"gateway.chat.turns": 3, "gateway.chat.saved_tokens": 900}
     hit, miss = {"gateway.cache.hit": True}, {"gateway.cache.hit": False}
     first = model("m1", "chat m", input_tokens=10, output_tokens=4, cache_read__input_tokens=6)
@@ -145,7 +145,7 @@ def test_totals_count_searches_calls_tokens_and_failures() -> None:
     assert {"clock": {"tool_error": 2}, "search": {"IndexFailedError": 1}} == result.failures
 
 
-def test_totals_of_no_spans_are_zero() -> None:
+def test_activity_totals_are_zero_without_spans() -> None:
     result = totals([], NOW)
 
     assert (0, 0.0, 0, None) == (result.spans, result.age_s, result.searches, result.cached_share)
@@ -178,7 +178,7 @@ async def watched(open_gateway: OpenGateway, serve_console: Serve) -> AsyncItera
     ring.shutdown()
 
 
-async def test_page_shows_traces_and_totals(watched: Watched) -> None:
+async def test_activity_page_shows_traces_and_totals(watched: Watched) -> None:
     before = await watched.served.data("/activity")
     await watched.work()
     data = await watched.served.data("/activity")
@@ -206,7 +206,7 @@ async def test_page_shows_traces_and_totals(watched: Watched) -> None:
     assert 0 < data["definition_tokens"] < data["catalog_tokens"] + 1000
 
 
-async def test_filter_applies_to_traces_and_export(watched: Watched) -> None:
+async def test_activity_filter_applies_to_traces_and_export(watched: Watched) -> None:
     await watched.work()
     filters = {"kind": "call", "outcome": "failed", "text": "MAIL", "minutes": "5"}
     data = await watched.served.data("/activity", **filters)
@@ -223,14 +223,14 @@ async def test_filter_applies_to_traces_and_export(watched: Watched) -> None:
 
 
 def test_span_bar_ends_within_its_trace() -> None:
-    """For 1.38, `100 * ms / ms` is more than 100 because of rounding."""
+    """The width of 1.38 ms in 1.38 ms, `100 * ms / ms`, is more than 100 because of rounding."""
     (bar,) = timeline([span("root", ms=1.38)]).spans
 
     assert (0, 100) == (bar.offset, bar.width)
 
 
-async def test_trace_page_shows_a_tree(watched: Watched) -> None:
-    # Otherwise the build would be a span of the call.
+async def test_trace_page_shows_the_tree_of_spans(watched: Watched) -> None:
+    # Builds the index first. Otherwise the build would be a span of the call.
     await watched.gateway.report()
     async with Client(mcp_server(watched.gateway)) as client:
         await client.call_tool("call_tool", {"name": "read_email"})
@@ -246,7 +246,7 @@ async def test_trace_page_shows_a_tree(watched: Watched) -> None:
     assert 404 == missing.status_code
 
 
-async def test_content_is_shown_only_if_the_host_captures_it(
+async def test_trace_page_shows_queries_only_if_the_host_captures_content(
     open_gateway: OpenGateway, serve_console: Serve
 ) -> None:
     pages = []
@@ -263,8 +263,10 @@ async def test_content_is_shown_only_if_the_host_captures_it(
     assert MARKUP not in pages[1]
 
 
-async def test_activity_requires_the_scope(empty_gateway: Gateway, serve_console: Serve) -> None:
-    """Spans reveal the activity of other callers."""
+async def test_activity_page_requires_the_metrics_scope(
+    empty_gateway: Gateway, serve_console: Serve
+) -> None:
+    """Spans reveal the searches and calls of other callers."""
     http = HttpOptions(port=0, tokens=(READER,))
     served = await serve_console(empty_gateway, http=http, token=SECRET, spans=SpanRing())
     async with served.client() as client:
@@ -275,10 +277,10 @@ async def test_activity_requires_the_scope(empty_gateway: Gateway, serve_console
     assert [403] * 4 == [answer.status_code for answer in answers]
 
 
-async def test_page_says_if_no_spans_are_recorded(
+async def test_activity_page_says_if_no_spans_are_recorded(
     empty_gateway: Gateway, serve_console: Serve
 ) -> None:
-    """A host with its own provider may not have added the processor."""
+    """A host with its own tracer provider may not have added the console's span processor."""
     served = await serve_console(empty_gateway)
     async with served.client() as client:
         page = await client.get("/activity")
@@ -287,7 +289,7 @@ async def test_page_says_if_no_spans_are_recorded(
     assert "data-events" not in page.text
 
 
-async def test_streams_per_caller_are_limited(watched: Watched) -> None:
+async def test_number_of_span_streams_per_caller_is_limited(watched: Watched) -> None:
     async with watched.served.client() as client, AsyncExitStack() as stack:
         opened = [client.stream("GET", "/activity/events") for _ in range(MAX_STREAMS)]
         first, *others = [await stack.enter_async_context(line) for line in opened]
@@ -311,7 +313,7 @@ async def test_streams_per_caller_are_limited(watched: Watched) -> None:
     assert ("call", {}) == (event["kind"], event["attributes"])
 
 
-async def test_browser_updates_until_paused(watched: Watched, visit: Open) -> None:
+async def test_activity_page_updates_live_until_paused(watched: Watched, visit: Open) -> None:
     page = await visit(watched.served, "/activity?kind=call")
     await expect(page.get_by_text("Live", exact=True)).to_be_visible()
 
@@ -342,7 +344,7 @@ async def test_browser_updates_until_paused(watched: Watched, visit: Open) -> No
     await check_access(page)
 
 
-async def test_span_names_are_escaped(
+async def test_activity_page_escapes_span_names(
     open_gateway: OpenGateway, serve_console: Serve, visit: Open
 ) -> None:
     ring = SpanRing()

@@ -43,7 +43,7 @@ SECRET = "another-s3cret-of-the-test"
 
 
 class Desk(ListSource):
-    """Source that records calls, and returns the configured answers."""
+    """Source of tools that records calls, and returns the configured answers."""
 
     def __init__(self, tools: Sequence[ToolDefinition]) -> None:
         super().__init__("desk", tools, trusted=True)
@@ -66,7 +66,7 @@ def desk() -> Desk:
 
 @pytest.fixture
 def letters(open_gateway: OpenGateway, desk: Desk) -> Gateway:
-    """A gateway with the desk as its source. One tool is a draft, another needs a scope."""
+    """A gateway with the tools of the desk. One tool is a draft, another requires a scope."""
     gateway = open_gateway()
     gateway.add_source(desk)
     gateway.add_source(ListSource("vault", [tool("seal_letter", "Seal a letter.")]))
@@ -88,7 +88,7 @@ def left_out(data: Mapping[str, Any], column: int = 0) -> dict[str, list[str]]:
     return {item["id"]: item["filters"] for item in data["answers"][column]["filtered"]}
 
 
-async def test_search_shows_matches_with_explanations(
+async def test_ask_page_shows_matches_with_explanations(
     letters: Gateway, serve_console: Serve
 ) -> None:
     data = await (await serve_console(letters)).data("/ask", q="delete a letter")
@@ -105,7 +105,7 @@ async def test_search_shows_matches_with_explanations(
     assert "vault" not in json.dumps(data)
 
 
-async def test_search_applies_the_filters_of_the_address(
+async def test_ask_page_applies_the_filters_in_the_address(
     small_gateway: Gateway, serve_console: Serve
 ) -> None:
     served = await serve_console(small_gateway)
@@ -121,7 +121,7 @@ async def test_search_applies_the_filters_of_the_address(
     assert (None, 50) == (elsewhere["other"]["limit"], everything["other"]["limit"])
 
 
-async def test_search_compares_two_settings(letters: Gateway, serve_console: Serve) -> None:
+async def test_ask_page_compares_two_settings(letters: Gateway, serve_console: Serve) -> None:
     served = await serve_console(letters)
     other = {"ranking": "lexical", "limit": "1", "context": "the seal"}
 
@@ -158,7 +158,7 @@ async def test_search_as_another_caller_requires_the_scope(
         assert offered not in own_page.text
 
 
-async def test_match_is_saved_as_a_test_request(
+async def test_ask_page_saves_a_match_as_a_test_request(
     letters: Gateway, serve_console: Serve, tmp_path: Path
 ) -> None:
     file = tmp_path / "asked.md"
@@ -180,7 +180,7 @@ async def test_match_is_saved_as_a_test_request(
     assert (request,) == parse(file.read_text(), where="asked.md").requests
 
 
-async def test_match_is_not_saved_without_a_file_of_requests(
+async def test_ask_page_saves_no_match_without_a_file_of_test_requests(
     letters: Gateway, serve_console: Serve
 ) -> None:
     served = await serve_console(letters)
@@ -215,7 +215,7 @@ async def test_call_that_may_change_data_requires_confirmation(
     assert 'name="confirm"' not in read.text
 
 
-async def test_policy_requires_confirmation_and_calls_are_audited(
+async def test_call_from_the_console_obeys_the_policy_and_is_audited(
     open_gateway: OpenGateway, serve_console: Serve, desk: Desk, tmp_path: Path
 ) -> None:
     own_options = Options(
@@ -251,7 +251,9 @@ async def test_policy_requires_confirmation_and_calls_are_audited(
     assert {("desk", "ada", "desk/read_letter")} == {(r.token, r.user, r.entity) for r in rows}
 
 
-async def test_answer_is_shown_as_escaped_text(letters: Gateway, serve_console: Serve) -> None:
+async def test_answer_of_a_tool_is_shown_as_escaped_text(
+    letters: Gateway, serve_console: Serve
+) -> None:
     served = await serve_console(letters)
 
     async with served.signed_in() as client:
@@ -321,7 +323,7 @@ async def test_hidden_tools_have_no_call_form(letters: Gateway, serve_console: S
     assert {"unknown_tool"} == {hidden.json()["code"], unknown.json()["code"]}
 
 
-async def test_search_runs_while_the_user_types(
+async def test_ask_page_searches_while_the_user_types(
     letters: Gateway, serve_console: Serve, visit: Open
 ) -> None:
     page = await visit(await serve_console(letters), "/ask")

@@ -1,4 +1,4 @@
-"""Attention page, with real servers that change, die or require a sign-in."""
+"""Attention page, with real servers that change, fail or require a sign-in."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ONLY_ADMIN = BearerToken.from_secret("admin", SECRET, Caller(scopes=frozenset({A
 
 @pytest.fixture
 def bridge() -> Iterator[Bridge]:
-    """Event loop of the upstream servers."""
+    """Event loop on another thread, on which the upstream servers run."""
     upstream_bridge = Bridge("upstream")
     yield upstream_bridge
     upstream_bridge.close()
@@ -42,14 +42,14 @@ async def kinds(served: Served, **query: str) -> list[tuple[str, str]]:
 
 
 async def do(served: Served, action: str, **fields: str) -> str:
-    """Press a button, and return the next page."""
+    """Submit the form of *action*, and return the HTML of the next page."""
     async with served.signed_in() as client:
         answer = await served.send(client, f"/attention/{action}", fields)
         assert 303 == answer.status_code, answer.text
         return (await client.get(answer.headers["location"].removeprefix("/console"))).text
 
 
-async def test_changed_definition_is_shown_and_approved(
+async def test_attention_page_shows_and_approves_a_changed_definition(
     open_gateway: OpenGateway, bridge: Bridge, tmp_path: Path, serve_console: Serve, visit: Open
 ) -> None:
     gateway = open_gateway(options=patient(tmp_path, on_change="block"))
@@ -77,7 +77,7 @@ async def test_changed_definition_is_shown_and_approved(
     assert "srv/add" == result.matches[0].id
 
 
-async def test_failed_server_is_retried(
+async def test_attention_page_retries_a_failed_server(
     open_gateway: OpenGateway, bridge: Bridge, tmp_path: Path, serve_console: Serve
 ) -> None:
     gateway = open_gateway(options=patient(tmp_path))
@@ -98,7 +98,7 @@ async def test_failed_server_is_retried(
     assert "There are no open issues." in after
 
 
-async def test_person_signs_in_from_the_page(
+async def test_attention_page_starts_the_sign_in_of_a_server(
     open_gateway: OpenGateway, bridge: Bridge, tmp_path: Path, serve_console: Serve
 ) -> None:
     gateway = open_gateway(options=patient(tmp_path))
@@ -140,7 +140,7 @@ async def test_disabling_an_entity_requires_the_scope(
     assert [] == after
 
 
-async def test_issues_are_filtered_by_kind_and_limited(
+async def test_attention_page_filters_and_limits_issues(
     open_gateway: OpenGateway, tmp_path: Path, serve_console: Serve
 ) -> None:
     gateway = open_gateway(options=patient(tmp_path))
@@ -158,7 +158,7 @@ async def test_issues_are_filtered_by_kind_and_limited(
     assert 104 == (await served.data("/attention"))["counts"]["similar"]
 
 
-async def test_repaired_configuration_is_reloaded(
+async def test_attention_page_reloads_a_repaired_configuration(
     open_gateway: OpenGateway, tmp_path: Path, serve_console: Serve
 ) -> None:
     file = tmp_path / "mcp.json"

@@ -30,7 +30,7 @@ def ids(data: Any) -> list[str]:
     return [row["id"] for row in data["rows"]]
 
 
-async def test_text_and_facets_select_entities(
+async def test_search_text_and_facets_select_entities(
     small_gateway: Gateway, serve_console: Serve
 ) -> None:
     served = await serve_console(small_gateway)
@@ -50,7 +50,9 @@ async def test_text_and_facets_select_entities(
     )
 
 
-async def test_pages_keep_the_selection(open_gateway: OpenGateway, serve_console: Serve) -> None:
+async def test_next_page_of_the_list_keeps_the_chosen_entities(
+    open_gateway: OpenGateway, serve_console: Serve
+) -> None:
     served = await serve_console(open_gateway(many_tools(120)))
     first = await served.data("/catalog", chosen="shelf/send_invoice_0")
     async with served.client() as client:
@@ -65,7 +67,7 @@ async def test_pages_keep_the_selection(open_gateway: OpenGateway, serve_console
     assert ["shelf/send_invoice_0"] == first["elsewhere"] == second["chosen"]
 
 
-async def test_actions_change_chosen_or_all_selected_entities(
+async def test_catalog_actions_change_chosen_or_all_selected_entities(
     small_gateway: Gateway, serve_console: Serve
 ) -> None:
     served = await serve_console(small_gateway)
@@ -89,7 +91,7 @@ async def test_actions_change_chosen_or_all_selected_entities(
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """A configuration that contains a secret."""
+    """A configuration file that contains a secret."""
     file = tmp_path / "mcp.json"
     server = {"command": "mail", "env": {"API_KEY": "ghp_" + "a1B2" * 9}}
     file.write_text(json.dumps({"mcpServers": {"mail": server, "other": server}}), "utf-8")
@@ -125,10 +127,10 @@ async def test_servers_cannot_be_exported_without_a_configuration(
     assert (404, False) == (refused.status_code, "export/servers" in page.text)
 
 
-async def test_client_configuration_contains_no_token(
+async def test_configuration_snippets_for_clients_contain_no_token(
     small_gateway: Gateway, serve_console: Serve, config: Path
 ) -> None:
-    """Only administrators see local paths."""
+    """The configuration contains local paths only for administrators."""
     secret = "s3cret-of-the-test"
     reader = BearerToken.from_secret("reader", secret, Caller())
     http = HttpOptions(port=0, tokens=(reader,))
@@ -172,7 +174,7 @@ async def test_entity_page_shows_definition_approval_and_usage(
 async def test_entity_form_changes_only_edited_fields(
     small_gateway: Gateway, serve_console: Serve
 ) -> None:
-    """Rules of the configuration still decide unchanged fields."""
+    """Settings that were not edited still follow the rules of the configuration."""
     small_gateway.set_rules({MAIL: Access(tags=("rule",))})
     served = await serve_console(small_gateway)
     path = f"/catalog/{quote(MAIL)}"
@@ -208,7 +210,7 @@ async def test_entity_form_changes_only_edited_fields(
     assert ("fast",) == courier.hints.tags
 
 
-async def test_hidden_entities_are_neither_shown_nor_changed(
+async def test_catalog_page_neither_shows_nor_changes_hidden_entities(
     small_gateway: Gateway, serve_console: Serve
 ) -> None:
     hidden = Entry(
@@ -245,7 +247,7 @@ async def _search(page: Page, text: str) -> None:
     await page.wait_for_url(f"**text={text}*")
 
 
-async def test_selection_survives_other_searches(
+async def test_chosen_entities_survive_other_searches(
     small_gateway: Gateway, serve_console: Serve, visit: Open
 ) -> None:
     page = await visit(await serve_console(small_gateway), "/catalog")
@@ -267,7 +269,7 @@ async def test_selection_survives_other_searches(
     assert "kind=tool&chosen=mail%2Fread_email" in page.url
 
 
-async def test_selection_survives_without_scripts(
+async def test_chosen_entities_survive_without_scripts(
     small_gateway: Gateway, serve_console: Serve, visit: Open
 ) -> None:
     page = await visit(await serve_console(small_gateway), "/catalog", java_script_enabled=False)

@@ -44,7 +44,14 @@ TOKEN = BearerToken.from_secret("admin", SECRET, Caller(scopes=frozenset({ADMIN}
 
 
 def outcome(text: str, tool: str, place: int | None, *others: str) -> Outcome:
-    """Return the outcome of a user's request."""
+    """Return the outcome of a test request with *text* that expects *tool*.
+
+    Args:
+        text: Text of the request.
+        tool: Id of the expected tool.
+        place: Position of the expected tool in the results. None if it was not found.
+        *others: Ids of other tools in the results.
+    """
     outcomes = [*others]
     if place:
         outcomes.insert(place - 1, tool)
@@ -61,7 +68,7 @@ def outcome(text: str, tool: str, place: int | None, *others: str) -> Outcome:
 
 
 def report(*outcomes: Outcome, **more: Any) -> EvalReport:
-    """Return a report about all tools in *outcomes*."""
+    """Return an evaluation report with *outcomes*, about all tools in them."""
     ids = {key for outcome in outcomes for key in (*outcome.tools, *outcome.found)}
     summary = summarize(outcomes)
     values = {
@@ -110,23 +117,23 @@ class Pipe:
 
 @pytest.fixture
 def pipe(tmp_path: Path) -> Iterator[Pipe]:
-    """Pipe from which a run reads its requests."""
+    """Named pipe instead of a file of test requests, from which a run reads."""
     path = tmp_path / "asked.md"
     os.mkfifo(path)
     yield Pipe(path)
-    # Releases readers that are still waiting.
+    # Opening the pipe releases readers that are still waiting.
     os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
 
 
 async def data_after_run(served: Served, pipe: Pipe | None = None) -> Any:
-    """Return the data of the page after the run, which reads an empty *pipe*."""
+    """Wait until the run has ended, and return the page's data. The run reads *pipe* as empty."""
     while (await served.data("/findability/run"))["run"]["running"]:
         if pipe is not None:
             pipe.end()
     return await served.data("/findability")
 
 
-async def test_run_shows_progress_and_report(
+async def test_evaluation_shows_progress_and_report(
     small_gateway: Gateway, serve_console: Serve, visit: Open, pipe: Pipe, tmp_path: Path
 ) -> None:
     served = await serve_console(small_gateway, reports=tmp_path / "reports", requests=pipe.path)
@@ -157,7 +164,7 @@ async def test_run_shows_progress_and_report(
     assert 3 == data["counts"]["catalog"]
 
 
-async def test_second_run_is_refused_until_the_first_is_cancelled(
+async def test_second_evaluation_is_refused_until_the_first_is_cancelled(
     small_gateway: Gateway, serve_console: Serve, pipe: Pipe, tmp_path: Path
 ) -> None:
     served = await serve_console(small_gateway, reports=tmp_path / "reports", requests=pipe.path)
@@ -182,7 +189,7 @@ async def test_second_run_is_refused_until_the_first_is_cancelled(
     assert ("", 1) == (data["run"]["error"], len(data["reports"]))
 
 
-async def test_run_with_a_curve_evaluates_larger_catalogs(
+async def test_evaluation_with_a_curve_also_evaluates_larger_catalogs(
     small_gateway: Gateway, serve_console: Serve, tmp_path: Path
 ) -> None:
     served = await serve_console(small_gateway, reports=tmp_path / "reports")
@@ -209,7 +216,7 @@ async def test_run_with_a_curve_evaluates_larger_catalogs(
         (b"x" * (8 * 1024 * 1024 + 1), "is longer than"),
     ],
 )
-async def test_run_with_an_invalid_file_of_requests_fails_with_the_reason(
+async def test_evaluation_with_an_invalid_file_of_requests_shows_the_reason(
     small_gateway: Gateway, serve_console: Serve, tmp_path: Path, content: bytes, error: str
 ) -> None:
     file = tmp_path / "asked.md"
@@ -227,7 +234,7 @@ async def test_run_with_an_invalid_file_of_requests_fails_with_the_reason(
     assert "Start a run" in page
 
 
-async def test_run_requires_a_folder_for_reports(
+async def test_evaluation_requires_a_folder_for_reports(
     small_gateway: Gateway, serve_console: Serve
 ) -> None:
     served = await serve_console(small_gateway)
@@ -242,7 +249,7 @@ async def test_run_requires_a_folder_for_reports(
     assert (422, 303) == (refused.status_code, nothing.status_code)
 
 
-async def test_tools_are_sorted_searched_and_paged(
+async def test_findability_page_sorts_searches_and_pages_tools(
     small_gateway: Gateway, serve_console: Serve, tmp_path: Path
 ) -> None:
     ids = [f"large/tool_{n}" for n in range(4997)] + [f"mail/{tool.name}" for tool in SMALL]
@@ -275,10 +282,10 @@ async def test_tools_are_sorted_searched_and_paged(
     assert len(page) < 200_000
 
 
-async def test_recorded_calls_are_shown(
+async def test_findability_page_shows_the_number_of_recorded_calls(
     open_gateway: OpenGateway, small_gateway: Gateway, serve_console: Serve, tmp_path: Path
 ) -> None:
-    """Calls of an evaluation are not counted."""
+    """Calls made by an evaluation are not counted."""
     options = replace(small_gateway.options, usage=UsageOptions(record=True))
     noting = open_gateway(options=options)
     noting.add_source(ListSource("mail", SMALL))
@@ -296,7 +303,7 @@ async def test_recorded_calls_are_shown(
     assert "mail/play_music" == data["report"]["tools"][0]["id"]
 
 
-async def test_two_reports_are_compared(
+async def test_findability_page_compares_two_reports(
     small_gateway: Gateway, serve_console: Serve, tmp_path: Path
 ) -> None:
     before, after, other, foreign = (
@@ -333,7 +340,7 @@ async def test_two_reports_are_compared(
     assert "No longer found" in page
 
 
-async def test_report_is_downloaded_as_a_file(
+async def test_evaluation_report_is_downloaded_as_a_file(
     small_gateway: Gateway, serve_console: Serve, tmp_path: Path
 ) -> None:
     saved_path = save_report(report(*GOOD), tmp_path / "reports")
@@ -360,7 +367,7 @@ async def test_report_is_downloaded_as_a_file(
     assert "there is no such report" in lost
 
 
-async def test_report_with_hidden_tools_is_refused(
+async def test_report_that_names_hidden_tools_is_refused(
     small_gateway: Gateway, serve_console: Serve, tmp_path: Path
 ) -> None:
     access = Access(scopes=frozenset({"billing"}))
@@ -380,7 +387,7 @@ async def test_report_with_hidden_tools_is_refused(
     assert "bank/pay" not in page.text + file.text
 
 
-async def test_hostile_names_do_not_break_the_page(
+async def test_hostile_tool_names_do_not_break_the_findability_page(
     hostile_gateway: Gateway, serve_console: Serve, visit: Open, tmp_path: Path
 ) -> None:
     ids = (f"hostile/{MARKUP}", f"hostile/{RIGHT_TO_LEFT}", "x" * 5000)

@@ -67,7 +67,7 @@ def by_name(fields: tuple[FormField, ...]) -> dict[str, FormField]:
 
 
 def to_text(field: FormField, value: object) -> str | None:
-    """Return the text to type for *value*, or None if *field* cannot express it."""
+    """Return the text to type into *field* for *value*, or None if no text expresses it."""
     if field.control in ("choice", "json"):
         text = json.dumps(value)
     elif field.control == "lines" and isinstance(value, list):
@@ -84,7 +84,10 @@ def to_text(field: FormField, value: object) -> str | None:
 
 
 def fill_form(fields: tuple[FormField, ...], arguments: Mapping[str, object]) -> dict[str, str]:
-    """Return the form for *arguments*. Values that fields cannot express go into the last field."""
+    """Return the submitted form for *arguments*.
+
+    Values that no field can express go into the last field.
+    """
     named, form, additional = by_name(fields), {}, {}
     for name, value in arguments.items():
         field = named.get(name) if name else None
@@ -126,7 +129,7 @@ def test_schema_becomes_form_fields() -> None:
     assert ("", "7", "") == (named["unit"].value, named["kind"].value, named["days"].value)
 
 
-def test_form_becomes_arguments() -> None:
+def test_submitted_form_becomes_arguments() -> None:
     form = {
         "arg.city": "Kyiv\r\ncentre",
         "arg.unit": "1",
@@ -199,7 +202,7 @@ def test_huge_schema_becomes_a_readable_form() -> None:
     assert MAX_FIELDS + 1 == len(form_fields(schema))
 
 
-def test_schema_faults_are_assigned_to_their_fields() -> None:
+def test_validation_faults_are_assigned_to_their_form_fields() -> None:
     faults = ("days: 9 is too much", "place.x: 'a' is no number", "'city' is missing", "b: odd")
 
     fields, others = with_faults(form_fields(SCHEMA), faults)
@@ -227,7 +230,9 @@ def test_every_argument_can_be_entered_for_any_schema(
 
 
 @given(SCHEMAS, st.dictionaries(st.sampled_from(["arg.a", "arg.b", REST]), st.text()))
-def test_any_text_is_read_or_reported(schema: dict[str, Any], form: dict[str, str]) -> None:
+def test_any_submitted_text_is_parsed_or_reported(
+    schema: dict[str, Any], form: dict[str, str]
+) -> None:
     arguments, fields = read_form(form_fields(schema), form)
 
     assert json.dumps(arguments) is not None

@@ -46,7 +46,7 @@ def gateway(folder: Path, open_gateway: OpenGateway) -> Gateway:
 async def test_node_page_shows_edges_prerequisites_and_paths(
     gateway: Gateway, folder: Path, serve_console: Serve
 ) -> None:
-    """The same as `gateway graph show`, `order` and `path`."""
+    """The page shows the same as `gateway graph show`, `order` and `path`."""
     served = await serve_console(gateway, documents=folder)
 
     chosen = await served.data("/graph", q="music")
@@ -66,10 +66,10 @@ async def test_node_page_shows_edges_prerequisites_and_paths(
         assert 404 == (await client.get("/graph/mail/gone")).status_code
 
 
-async def test_decision_is_written_after_its_difference_was_shown(
+async def test_decision_on_an_edge_is_written_after_the_difference_was_shown(
     gateway: Gateway, folder: Path, serve_console: Serve
 ) -> None:
-    """If the document has changed since, the difference is shown again."""
+    """If the document has changed since, the page shows the new difference instead."""
     served, file = await serve_console(gateway, documents=folder), folder / "reviewed" / "mail.md"
     derived = next(
         edge
@@ -106,7 +106,7 @@ async def test_decision_is_written_after_its_difference_was_shown(
     assert [] == (await served.data("/graph"))["proposed"]
 
 
-async def test_decision_requires_the_scope_and_a_folder(
+async def test_decision_on_an_edge_requires_a_scope_and_a_folder(
     gateway: Gateway, folder: Path, serve_console: Serve
 ) -> None:
     http = HttpOptions(port=0, tokens=(READER,))
@@ -127,7 +127,7 @@ async def test_decision_requires_the_scope_and_a_folder(
     assert not (folder / "reviewed").exists()
 
 
-async def test_graph_is_drawn_and_navigated(
+async def test_graph_page_draws_the_graph_and_follows_clicks(
     gateway: Gateway, folder: Path, serve_console: Serve, visit: Open
 ) -> None:
     served = await serve_console(gateway, documents=folder)
@@ -177,7 +177,7 @@ async def test_node_pages_are_accessible_on_every_catalog(
     assert (which == "crowded") == (data["around"]["omitted"] > 0)
 
 
-async def test_upstream_names_are_escaped(
+async def test_graph_page_escapes_names_from_upstream_servers(
     folder: Path, open_gateway: OpenGateway, serve_console: Serve
 ) -> None:
     gateway = open_gateway(graph=folder)
@@ -199,7 +199,7 @@ async def test_upstream_names_are_escaped(
     assert ("declared", *ids) == (around[0]["origin"], around[0]["subject"], around[0]["object"])
 
 
-async def test_difference_hides_edges_of_hidden_tools(
+async def test_difference_of_a_decision_hides_edges_of_hidden_tools(
     gateway: Gateway, folder: Path, serve_console: Serve
 ) -> None:
     """The same document may contain edges of tools that the caller may not see."""

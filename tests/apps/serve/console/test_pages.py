@@ -31,7 +31,7 @@ async def check_layout(page: Page) -> None:
 
 
 @pytest.mark.parametrize("which", ["empty", "small", "hostile", "large"])
-async def test_pages_are_accessible_on_every_catalog(
+async def test_console_pages_are_accessible_on_every_catalog(
     which: str, request: pytest.FixtureRequest, serve_console: Serve, visit: Open
 ) -> None:
     if which == "large":
@@ -51,7 +51,7 @@ async def test_pages_are_accessible_on_every_catalog(
         assert 1 == await page.get_by_role("heading", level=1).count()
 
 
-async def test_pages_work_without_scripts(
+async def test_console_pages_work_without_scripts(
     small_gateway: Gateway, serve_console: Serve, visit: Open
 ) -> None:
     served = await serve_console(small_gateway)
@@ -64,7 +64,7 @@ async def test_pages_work_without_scripts(
 
 
 @pytest.mark.parametrize("path", ["/ask", "/catalog", "/graph", "/activity"])
-async def test_page_searches_while_the_user_types(
+async def test_console_pages_search_while_the_user_types(
     path: str, small_gateway: Gateway, serve_console: Serve, visit: Open
 ) -> None:
     served = await serve_console(small_gateway, spans=SpanRing())
@@ -77,7 +77,9 @@ async def test_page_searches_while_the_user_types(
     assert await page.evaluate("window.stayed")
 
 
-async def test_pages_require_their_scope(small_gateway: Gateway, serve_console: Serve) -> None:
+async def test_console_pages_require_their_scopes(
+    small_gateway: Gateway, serve_console: Serve
+) -> None:
     served = await serve_console(
         small_gateway, http=HttpOptions(port=0, tokens=(READER,)), token=SECRET
     )

@@ -10,12 +10,10 @@ from tests.apps.serve.console.conftest import Serve, check_access
 from tests.apps.serve.test_account import http_options
 
 
-async def test_browser_returns_signed_in_to_each_page(
+async def test_browser_returns_to_each_page_after_sign_in_at_a_provider(
     empty_gateway: Gateway, serve_console: Serve, browser: Browser, real_provider: RealProvider
 ) -> None:
-    """The session cookie is SameSite=Strict, but must be sent after the redirect from the
-    provider.
-    """
+    """The session cookie is SameSite=Strict, but must be sent after the provider's redirect."""
     resource, port = free_resource()
     http = http_options(real_provider.url, resource=resource, port=port)
     served = await serve_console(empty_gateway, http=http)
@@ -35,7 +33,7 @@ async def test_browser_returns_signed_in_to_each_page(
     provider_link = await page.get_by_role("link", name="too").get_attribute("href")
 
     await page.goto(f"{served.url}/sign-in/srv")
-    # The provider knows the browser already, and only asks for consent.
+    # At the second sign-in, the provider knows the browser already, and only asks for consent.
     await page.get_by_role("link", name="Sign in at localhost").click()
     await page.get_by_role("button", name="Continue").click()
     await page.wait_for_url(f"{served.url}/sign-in/srv")

@@ -1,4 +1,4 @@
-"""The pictures of the documentation: each page of a catalog that has been in use.
+"""Screenshots in the documentation: each console page of a catalog that has been in use.
 
 ``SCREENSHOTS=docs/images python -m pytest tests/apps/serve/console/test_screenshots.py`` renews
 them.
@@ -30,7 +30,8 @@ IMAGES = Path(__file__).parents[4] / "docs" / "images"
 SIZE = {"width": 1120, "height": 840}
 QUERY = "send the customer his invoice"
 STATE = {"ask": f"?q={QUERY.replace(' ', '+')}", "graph": "/office/list_invoices"}
-"""Query string or subpath of the pages whose screenshot shows a selection."""
+"""Query string or subpath of a page, keyed by page, for pages whose screenshot shows a
+selection."""
 DOCUMENT = """---
 title: Invoices of a customer
 ---
@@ -55,14 +56,14 @@ def documents(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def bridge() -> Iterator[Bridge]:
-    """Event loop of the upstream servers."""
+    """Event loop on another thread, on which the upstream servers run."""
     upstream_bridge = Bridge("upstream")
     yield upstream_bridge
     upstream_bridge.close()
 
 
 async def use(gateway: Gateway, shelf: Shelf, reports: Path) -> None:
-    """Evaluate, search and call tools, and then change a definition."""
+    """Evaluate *gateway*, search and call tools, and then change a definition in *shelf*."""
     tools = (await gateway.snapshot()).visible(Filters())
     requests = RequestSet(requests=tuple(offline_requests(tools)))
     save_report(await evaluate(gateway, requests), reports)
@@ -73,7 +74,7 @@ async def use(gateway: Gateway, shelf: Shelf, reports: Path) -> None:
     await gateway.refresh()
 
 
-async def test_screenshots_match_the_pages(
+async def test_screenshots_match_the_console_pages(
     bridge: Bridge,
     catalog: tuple[ToolDefinition, ...],
     documents: Path,
@@ -110,5 +111,5 @@ async def test_screenshots_match_the_pages(
 
 
 def size(picture: Path) -> tuple[int, ...]:
-    """Return width and height of a PNG file."""
+    """Return the width and height of a PNG file."""
     return struct.unpack(">II", picture.read_bytes()[16:24])

@@ -1,4 +1,4 @@
-"""Recording of spans, and streams of events."""
+"""Recording of spans, and the streams that send them to browsers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def test_spans_are_recorded_without_content(open_gateway: OpenGateway) -> 
     assert "cake" not in str(ring.spans)
 
 
-async def test_captured_content_is_recorded_and_clipped(open_gateway: OpenGateway) -> None:
+async def test_captured_content_is_recorded_and_truncated(open_gateway: OpenGateway) -> None:
     gateway, ring = recorded(open_gateway, options=Options(capture_content=True))
 
     def shout(word: str) -> str:
@@ -82,7 +82,7 @@ async def test_captured_content_is_recorded_and_clipped(open_gateway: OpenGatewa
     assert (MAX_CHARS + 1, "…") == (len(result), result[-1])
 
 
-def test_only_the_last_spans_are_stored() -> None:
+def test_span_ring_stores_only_the_last_spans() -> None:
     ring = SpanRing(max_spans=3)
     record(ring, "a", "b", "c", "d", "e" * 5000)
 
@@ -116,7 +116,7 @@ def test_sdk_spans_are_recorded_without_messages_and_client_names() -> None:
 
 
 async def read_events(stream: AsyncIterator[str], count: int) -> list[tuple[str, object]]:
-    """Read *count* events, as (name, data)."""
+    """Read *count* server-sent events, each as (name, data)."""
     events: list[tuple[str, object]] = []
     async for text in stream:
         for event in filter(lambda part: part.startswith("event:"), text.split("\n\n")):
@@ -128,14 +128,14 @@ async def read_events(stream: AsyncIterator[str], count: int) -> list[tuple[str,
 
 
 async def open_stream(ring: SpanRing, owner: object = "") -> AsyncIterator[str]:
-    """Open a stream and skip its first comment."""
+    """Open a stream of spans and skip its first comment."""
     stream = ring.stream(owner)
     assert ":\n\n" == await anext(stream)
     return stream
 
 
-async def test_roots_calls_and_searches_are_events(open_gateway: OpenGateway) -> None:
-    """Spans end on another thread than the reader's."""
+async def test_stream_sends_root_call_and_search_spans(open_gateway: OpenGateway) -> None:
+    """The stream is read on another thread than the one on which spans end."""
     gateway, ring = recorded(open_gateway, options=Options(capture_content=True))
     await gateway.refresh()
     stream = await open_stream(ring)
@@ -149,8 +149,8 @@ async def test_roots_calls_and_searches_are_events(open_gateway: OpenGateway) ->
     assert [("span", "search", {}), ("span", "call", {})] == kinds
 
 
-async def test_root_may_have_a_remote_parent() -> None:
-    """The parent is a span of a client, whose trace the gateway continues."""
+async def test_span_with_a_remote_parent_is_a_root() -> None:
+    """The parent is a span of a client whose trace the gateway continues."""
     ring = SpanRing()
     stream = await open_stream(ring)
     tracer = provider_of(ring).get_tracer(SCOPE)
@@ -163,7 +163,7 @@ async def test_root_may_have_a_remote_parent() -> None:
     assert ["root"] == [data["name"] for _, data in events if isinstance(data, dict)]
 
 
-async def test_slow_reader_gets_the_number_of_missed_events() -> None:
+async def test_slow_reader_of_a_stream_gets_the_number_of_missed_events() -> None:
     ring = SpanRing()
     stream = await open_stream(ring)
     record(ring, *(f"span {number}" for number in range(MAX_EVENTS + 7)))
@@ -174,7 +174,7 @@ async def test_slow_reader_gets_the_number_of_missed_events() -> None:
     assert ("span 7", f"span {MAX_EVENTS + 6}", MAX_EVENTS) == (spans[0], spans[-1], len(spans))
 
 
-async def test_streams_per_owner_are_limited() -> None:
+async def test_number_of_streams_per_owner_is_limited() -> None:
     ring = SpanRing()
     streams = [await open_stream(ring, "a") for _ in range(MAX_STREAMS)]
     before = ring.has_room("a"), ring.has_room("b")
@@ -185,8 +185,8 @@ async def test_streams_per_owner_are_limited() -> None:
     assert ring.has_room("a")
 
 
-async def test_surplus_stream_ends_at_once() -> None:
-    """Several streams that start together may all find room before the first one counts."""
+async def test_stream_beyond_the_limit_ends_at_once() -> None:
+    """Several streams that start together may all pass `has_room` before the first one counts."""
     ring = SpanRing()
     streams = [ring.stream("a") for _ in range(MAX_STREAMS + 2)]
     begun = [await anext(stream, "") for stream in streams]
@@ -194,7 +194,7 @@ async def test_surplus_stream_ends_at_once() -> None:
     assert [":\n\n"] * MAX_STREAMS + ["", ""] == begun
 
 
-async def test_streams_end_at_shutdown() -> None:
+async def test_span_streams_end_at_shutdown() -> None:
     ring = SpanRing()
     stream = await open_stream(ring)
     ending = asyncio.create_task(read_events(stream, 1))
@@ -208,8 +208,8 @@ async def test_streams_end_at_shutdown() -> None:
     assert ["late"] == [span.name for span in ring.spans]
 
 
-def test_reader_of_a_closed_loop_is_skipped() -> None:
-    """Ending a span must never raise an error."""
+def test_ending_a_span_skips_readers_on_a_closed_event_loop() -> None:
+    """Ending a span must never raise an error, even if the event loop of a reader has ended."""
     ring = SpanRing()
     streams = []
 

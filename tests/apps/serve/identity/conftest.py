@@ -32,19 +32,22 @@ EC_KEY = ec.generate_private_key(ec.SECP256R1())
 
 @dataclass
 class Provider:
-    """An identity provider whose responses a test configures. It counts the requests for keys."""
+    """An identity provider whose responses a test configures.
+
+    It counts the requests for its keys.
+    """
 
     url: str
     keys: list[Mapping[str, Any]] = field(default_factory=list)
     document: object = None
-    """Response sent instead of the keys. None sends the keys."""
+    """Response to requests for the keys. None sends the keys."""
     status: int = 200
     metadata: dict[str, object] = field(default_factory=dict)
-    """Changes of the provider's metadata."""
+    """Members that replace those of the provider's metadata."""
     answer: dict[str, object] = field(default_factory=dict)
     """Response of the token endpoint."""
     redeemed: list[dict[str, list[str]]] = field(default_factory=list)
-    """Forms received by the token endpoint, each with its ``Authorization`` headers."""
+    """Forms that the token endpoint received, each with its ``Authorization`` headers."""
     fetches: int = 0
     """Number of requests for the keys."""
 
@@ -85,7 +88,7 @@ class Provider:
         return JSONResponse(document, self.status)
 
     def claims(self, **changes: Any) -> dict[str, Any]:
-        """Return the claims of a valid token with *changes*. None removes a claim."""
+        """Return the claims of a valid token, changed by *changes*. None removes a claim."""
         good: dict[str, Any] = {
             "iss": self.url,
             "aud": RESOURCE,
@@ -97,21 +100,21 @@ class Provider:
         return {name: value for name, value in good.items() if value is not None}
 
     def token(self, /, *, headers: Mapping[str, Any] | None = None, **changes: Any) -> str:
-        """Return a token with changed claims, signed with the RSA key."""
+        """Return an access token with changed claims and headers, signed with the RSA key."""
         header = {"kid": "rsa", "typ": "at+jwt", **(headers or {})}
         return jwt.encode(self.claims(**changes), RSA_KEY, "RS256", headers=header)
 
     def id_token(self, /, nonce: str, **changes: Any) -> str:
-        """Return an ID token for the client ``browser``, with changed claims."""
+        """Return an ID token for the client ``browser``, with *nonce* and changed claims."""
         claims = {"aud": "browser", "nonce": nonce, **changes}
         return self.token(headers={"typ": "JWT"}, **claims)
 
     def issuer(self, **settings: object) -> Issuer:
-        """Return the configuration of this issuer, with *settings*."""
+        """Return the gateway's configuration of this provider, with *settings*."""
         return Issuer.model_validate({"issuer": self.url, **settings})
 
     def options(self, **settings: object) -> HttpOptions:
-        """Return the options of a server that accepts this provider."""
+        """Return options of a server that accepts this provider, configured with *settings*."""
         return HttpOptions(issuers=(self.issuer(**settings),), resource=RESOURCE)
 
 
@@ -123,7 +126,7 @@ def public_key(key: Any, key_id: str) -> dict[str, Any]:
 
 @contextmanager
 def running() -> Iterator[Provider]:
-    """Serve a provider on a separate thread while the block runs."""
+    """Serve an identity provider on a separate thread while the block runs."""
     listener = socket.create_server(("127.0.0.1", 0))
     provider = Provider(url=f"http://127.0.0.1:{listener.getsockname()[1]}")
     config = uvicorn.Config(provider.app(), log_config=None, ws="none", lifespan="off")
@@ -140,7 +143,7 @@ def running() -> Iterator[Provider]:
 
 @pytest.fixture(scope="session")
 def shared_provider() -> Iterator[Provider]:
-    """A provider for all tests that do not stop it."""
+    """An identity provider for all tests that do not stop it."""
     with running() as provider:
         yield provider
 

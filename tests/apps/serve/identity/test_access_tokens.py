@@ -1,4 +1,4 @@
-"""Valid tokens, and forged tokens of attackers."""
+"""Verification of access tokens: valid ones, and ones that attackers forged."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ HOUR = 3600
 
 
 def encode_part(value: object) -> str:
-    """Return a JSON value, encoded as a part of a token."""
+    """Return a JSON value in the encoding of a part of a token."""
     text = value if isinstance(value, str) else json.dumps(value)
     return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
 
 
 def signed_by_hand(provider: Provider, header: Mapping[str, Any], key: bytes) -> str:
-    """Return a token signed with HMAC. PyJWT refuses to use a public key for it."""
+    """Return a token signed with HMAC and *key*, which PyJWT refuses to do with a public key."""
     text = f"{encode_part(header)}.{encode_part(provider.claims())}"
     signature = HMACAlgorithm(HMACAlgorithm.SHA256).sign(text.encode(), key)
     return f"{text}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
@@ -45,7 +45,7 @@ def signed_by_hand(provider: Provider, header: Mapping[str, Any], key: bytes) ->
 
 @pytest.fixture(scope="module")
 def accepting_authenticator(shared_provider: Provider) -> Authenticator:
-    """An authenticator that accepts the provider, with cached keys for all tests."""
+    """An authenticator for all tests, which has cached the keys of the provider."""
     return Authenticator(shared_provider.options())
 
 
@@ -153,7 +153,7 @@ ATTACKS: Mapping[str, Mapping[str, Make]] = {
     },
     "the token is too long": {"huge": with_claims(padding="x" * 20_000)},
 }
-"""Forged tokens, keyed by the expected reason of the refusal."""
+"""Forged tokens: functions that create them, keyed by reason of the refusal and by name."""
 
 
 @pytest.mark.parametrize(
@@ -199,8 +199,8 @@ async def test_valid_tokens_are_accepted(
     assert f"{provider.url}#ada" == bearer.caller.user == bearer.name
 
 
-async def test_issuer_can_require_typed_access_tokens(provider: Provider) -> None:
-    """RFC 9068: ID tokens are then always refused, whatever their claims."""
+async def test_issuer_can_require_the_access_token_type(provider: Provider) -> None:
+    """With the type `at+jwt` of RFC 9068 required, ID tokens are refused whatever their claims."""
     authenticator = Authenticator(provider.options(only_access_tokens=True))
     await authenticator.authenticate([f"Bearer {provider.token()}"])
 
@@ -208,7 +208,7 @@ async def test_issuer_can_require_typed_access_tokens(provider: Provider) -> Non
         await authenticator.authenticate([f"Bearer {provider.token(headers={'typ': 'JWT'})}"])
 
 
-async def test_short_key_is_refused(provider: Provider) -> None:
+async def test_token_signed_with_a_short_key_is_refused(provider: Provider) -> None:
     """RSA keys under 2048 bits can be factored."""
     short = rsa.generate_private_key(public_exponent=65537, key_size=1024)  # noqa: S505  (the point)
     provider.keys = [public_key(short, "rsa")]
@@ -219,7 +219,7 @@ async def test_short_key_is_refused(provider: Provider) -> None:
         await Authenticator(provider.options()).authenticate([f"Bearer {token}"])
 
 
-async def test_refusal_names_the_required_scope(provider: Provider) -> None:
+async def test_refusal_of_a_token_names_the_required_scope(provider: Provider) -> None:
     """The client then knows which scope to request (RFC 6750, section 3.1)."""
     authenticator = Authenticator(provider.options(required_scopes=["tools.use"]))
     await authenticator.authenticate([f"Bearer {provider.token(scope='other tools.use')}"])
@@ -255,7 +255,7 @@ def test_any_token_is_accepted_or_refused(
     claims: dict[str, Any],
     signature: bytes | None,
 ) -> None:
-    """Claims of unexpected types must not cause other errors, even if the provider signed them."""
+    """Claims of unexpected types must not raise other errors, even if the provider signed them."""
     good = {"alg": "RS256", "kid": "rsa", "typ": "at+jwt"}
     text = f"{encode_part(good | header)}.{encode_part(shared_provider.claims() | claims)}"
     if signature is None:

@@ -38,7 +38,7 @@ STATIC = "s3cret-of-a-token-file"
 async def client_of(
     open_gateway: OpenGateway, options: HttpOptions, authenticator: Authenticator | None = None
 ) -> AsyncIterator[httpx2.AsyncClient]:
-    """Yield a client of a server with all features."""
+    """Yield an HTTP client of a server with MCP, the API, metrics and the console."""
     gateway = open_gateway()
     app = http_app(
         mcp_server(gateway),
@@ -58,7 +58,7 @@ async def client_of(
 async def test_resource_metadata_needs_no_token(
     open_gateway: OpenGateway, provider: Provider
 ) -> None:
-    """Clients try two addresses (RFC 9728)."""
+    """Clients request the metadata at two addresses (RFC 9728)."""
     options = provider.options(scopes={"bills.read": ["billing"]}, required_scopes=["use"])
     async with client_of(open_gateway, options) as client:
         responses = [await client.get(path) for path in (METADATA, f"{METADATA}/mcp")]
@@ -80,7 +80,7 @@ async def test_resource_metadata_needs_no_token(
     assert 421 == foreign.status_code
 
 
-async def test_refusals_link_to_the_resource_metadata(
+async def test_refusals_contain_the_address_of_the_resource_metadata(
     open_gateway: OpenGateway, provider: Provider
 ) -> None:
     options = provider.options(scopes={"gw.write": ["catalog:write"]}, required_scopes=["use"])
@@ -105,7 +105,10 @@ async def test_refusals_link_to_the_resource_metadata(
 async def test_token_is_accepted_only_in_one_header(
     open_gateway: OpenGateway, provider: Provider, way: str
 ) -> None:
-    """Logs store addresses. With two headers, a proxy may have checked the other one."""
+    """Logs store addresses.
+
+    With two headers, a proxy may have checked another token than the gateway.
+    """
     good, bad = (f"Bearer {token}" for token in (provider.token(), "other"))
     headers = {
         "query": [],
@@ -154,7 +157,7 @@ class Expiring(Authenticator):
 
 
 async def test_stream_ends_when_its_token_expires(provider: Provider) -> None:
-    """Running calls are not interrupted."""
+    """Calls that are running when the token expires are not interrupted."""
     released, sent = asyncio.Event(), list[str]()
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
@@ -181,7 +184,7 @@ async def test_stream_ends_when_its_token_expires(provider: Provider) -> None:
 
 
 async def test_console_session_ends_with_its_token(provider: Provider) -> None:
-    """It also ends when the accepted tokens change."""
+    """A session also ends when the accepted tokens change."""
     options = provider.options()
     authenticator = Authenticator(options)
     sessions = Sessions(options, authenticator)

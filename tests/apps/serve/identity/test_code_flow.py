@@ -23,8 +23,9 @@ Settings = Mapping[str, object]
 
 
 def sign_in_at(provider: Provider, /, **settings: Any) -> ProviderSignIn:
-    """Return a browser sign-in at *provider*, with settings of the issuer and, as ``own``, of its
-    sign-in.
+    """Return a browser sign-in at *provider*.
+
+    *settings* are those of the issuer and, under ``own``, those of the sign-in.
     """
     sign_in_settings = {"client_id": "browser", **settings.pop("own", {})}
     issuer = provider.issuer(
@@ -37,7 +38,10 @@ def sign_in_at(provider: Provider, /, **settings: Any) -> ProviderSignIn:
 async def complete_sign_in(
     provider: Provider, sign_in: ProviderSignIn, changes: Mapping[str, Any], **access: Any
 ) -> Any:
-    """Complete a sign-in. The ID token has *changes*, the access token has *access*."""
+    """Complete a sign-in, and return the caller's token.
+
+    The provider's ID token has the claims *changes*, its access token the claims *access*.
+    """
     _, pending = await sign_in.begin()
     provider.answer = {
         "access_token": provider.token(**access),
@@ -50,7 +54,7 @@ async def complete_sign_in(
 async def test_sign_in_returns_the_caller_of_the_access_token(
     provider: Provider, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The caller has the token itself, for upstream servers that exchange it."""
+    """The caller also has the access token itself, for upstream servers that exchange it."""
     caplog.set_level(logging.DEBUG)
     until = int(time.time()) + 60
     bearer = await complete_sign_in(
@@ -65,7 +69,7 @@ async def test_sign_in_returns_the_caller_of_the_access_token(
 
 
 async def test_sign_in_can_return_the_caller_of_the_id_token(provider: Provider) -> None:
-    """An ID token is not an access token: it is not exchanged, and the API refuses it."""
+    """An ID token is not an access token, so it is not exchanged, and the API refuses it."""
     sign_in_settings = {"caller_from": "id_token"}
     sign_in = sign_in_at(provider, own=sign_in_settings)
     bearer = await complete_sign_in(provider, sign_in, {"groups": ["platform"]}, aud="another API")
@@ -145,7 +149,7 @@ async def test_response_of_another_provider_does_not_redeem_the_code(
     ],
     ids=["a public client", "basic", "post"],
 )
-async def test_code_is_redeemed_with_client_and_verifier(
+async def test_code_is_redeemed_with_client_credentials_and_verifier(
     provider: Provider, own: Settings, methods: list[str] | None, sent: object
 ) -> None:
     if methods:
@@ -183,7 +187,7 @@ def error(provider: Provider) -> None:
 
 
 @pytest.mark.parametrize("fail", [no_tokens, error])
-async def test_failed_redemption_names_the_provider_without_secrets(
+async def test_failed_code_redemption_names_the_provider_without_secrets(
     provider: Provider, fail: Callable[[Provider], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)

@@ -44,7 +44,7 @@ def test_unmapped_provider_scopes_are_ignored() -> None:
         ({"scope": "tool:mail tool: tools"}, {"tool:mail", "tool:"}),
     ],
 )
-def test_scopes_and_groups_have_separate_mappings(
+def test_provider_scopes_and_groups_have_separate_mappings(
     claims: dict[str, Any], expected: set[str]
 ) -> None:
     """A group with the name of a scope must not grant that scope."""
@@ -54,12 +54,15 @@ def test_scopes_and_groups_have_separate_mappings(
 
 
 @pytest.mark.parametrize("prefix", ["catalog:", "*", "c", "metrics"])
-def test_prefix_never_grants_rights(prefix: str) -> None:
+def test_scope_prefix_never_grants_rights_of_the_gateway(prefix: str) -> None:
     assert not scopes({"scope": " ".join(["*", *OPERATOR])}, scope_prefix=prefix)
 
 
-def test_nested_claims_are_read() -> None:
-    """Keycloak's roles are nested. A name with dots is a single name."""
+def test_scope_claims_may_be_nested() -> None:
+    """Keycloak's roles are nested in other claims.
+
+    A claim name with dots is still a single name.
+    """
     dotted = "https://x.example/roles"
     claims: dict[str, Any] = {"realm_access": {"roles": ["dev"]}, dotted: ["ops"]}
     groups = {"dev": ["a"], "ops": ["b"]}
@@ -88,8 +91,8 @@ def test_users_of_two_issuers_are_always_distinct() -> None:
     )
 
 
-def test_claim_of_the_user_is_required() -> None:
-    """Otherwise the subject of one token could be the user name of another."""
+def test_token_must_contain_the_user_claim() -> None:
+    """Otherwise the subject of one token could equal the user name in another."""
     with pytest.raises(ValueError, match="the claim 'email' is missing"):
         issuer(user_claim="email").bearer({"sub": "ada"}, expires_at=0)
 
@@ -119,7 +122,7 @@ def test_claim_of_the_user_is_required() -> None:
         ),
     ],
 )
-def test_invalid_settings_are_refused(settings: dict[str, Any], message: str) -> None:
+def test_invalid_issuer_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         issuer(**settings)
 
@@ -137,9 +140,9 @@ def test_invalid_settings_are_refused(settings: dict[str, Any], message: str) ->
         ),
     ],
 )
-def test_server_requires_a_resource_and_distinct_issuers(
+def test_server_with_issuers_requires_a_resource_and_distinct_issuers(
     issuers: tuple[Issuer, ...], resource: str, message: str
 ) -> None:
-    """A token must be for this server, not for any server."""
+    """A token must be issued for this server, and not for any other server."""
     with pytest.raises(ConfigError, match=message):
         HttpOptions(issuers=issuers, resource=resource)

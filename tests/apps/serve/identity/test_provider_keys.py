@@ -32,7 +32,7 @@ class Time:
         return self.now
 
 
-async def test_flood_of_unknown_keys_causes_one_fetch(provider: Provider) -> None:
+async def test_flood_of_unknown_key_ids_causes_one_fetch_of_keys(provider: Provider) -> None:
     time = Time()
     authenticator = Authenticator(provider.options(), clock=time)
     unknown = [provider.token(headers={"kid": f"k{number}"}) for number in range(100)]
@@ -52,7 +52,7 @@ async def test_flood_of_unknown_keys_causes_one_fetch(provider: Provider) -> Non
     assert 2 == provider.fetches
 
 
-async def test_rotated_key_is_fetched_and_the_old_one_dropped(provider: Provider) -> None:
+async def test_rotated_provider_key_is_fetched_and_the_old_one_dropped(provider: Provider) -> None:
     time = Time()
     keys = ProviderKeys(provider.issuer(), clock=time)
     assert await keys.find("rsa")
@@ -64,8 +64,8 @@ async def test_rotated_key_is_fetched_and_the_old_one_dropped(provider: Provider
     assert await keys.find("rsa") is None
 
 
-async def test_known_keys_are_refreshed_in_the_background(provider: Provider) -> None:
-    """A key that the provider removed is refused after an hour, even without an unknown key id."""
+async def test_cached_keys_are_refreshed_in_the_background(provider: Provider) -> None:
+    """A removed key is refused after an hour, even if no unknown key id causes a fetch."""
     time = Time()
     keys = ProviderKeys(provider.issuer(), clock=time)
     await keys.find("rsa")
@@ -78,8 +78,11 @@ async def test_known_keys_are_refreshed_in_the_background(provider: Provider) ->
     assert await keys.find("rsa") is None
 
 
-async def test_unused_keys_are_refreshed_before_use(provider: Provider) -> None:
-    """A removed key must not be accepted even once. A failed fetch changes nothing."""
+async def test_cached_keys_unused_for_long_are_refreshed_before_use(provider: Provider) -> None:
+    """A key that the provider removed must not be accepted even once.
+
+    A failed fetch changes nothing.
+    """
     time = Time()
     keys = ProviderKeys(provider.issuer(), clock=time)
     assert await keys.find("ec")
@@ -92,7 +95,7 @@ async def test_unused_keys_are_refreshed_before_use(provider: Provider) -> None:
     assert await keys.find("ec")
 
 
-async def test_keys_are_kept_for_a_day_while_the_provider_is_down() -> None:
+async def test_cached_keys_stay_valid_for_a_day_while_the_provider_is_down() -> None:
     """Unknown and expired keys cause 503 instead of 401, so that the client tries again."""
     time = Time()
     with running() as provider:
@@ -127,7 +130,7 @@ async def test_cancelled_request_does_not_cancel_the_shared_fetch(provider: Prov
     assert 1 == provider.fetches
 
 
-async def test_keys_can_be_configured_without_metadata(provider: Provider) -> None:
+async def test_jwks_uri_replaces_the_metadata_of_the_provider(provider: Provider) -> None:
     provider.metadata = {"issuer": "https://other.example"}
     keys = ProviderKeys(provider.issuer(jwks_uri=f"{provider.url}/jwks"))
 
@@ -166,7 +169,7 @@ async def test_invalid_provider_responses_are_reported(
         await ProviderKeys(provider.issuer()).fetch()
 
 
-async def test_slow_provider_times_out() -> None:
+async def test_request_to_a_slow_provider_times_out() -> None:
     """A provider that never answers must not block requests."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"

@@ -46,7 +46,7 @@ class Memory:
 
 
 def options_for(resource: str, *issuers: str) -> HttpOptions:
-    """Return options that accept *issuers*, and one token of a file."""
+    """Return options of a server that accepts *issuers*, and one token of a token file."""
     entries = [
         Issuer.model_validate(
             {
@@ -99,7 +99,7 @@ async def test_client_discovers_the_provider_and_gets_a_token(
     assert [201, 401, 200] == [put.status_code, wrong.status_code, file.status_code]
 
 
-async def test_keys_are_rotated_and_kept_while_the_provider_is_down(
+async def test_gateway_follows_key_rotation_and_outage_of_a_real_provider(
     open_gateway: OpenGateway, start_provider: StartProvider
 ) -> None:
     time = Time()
@@ -117,12 +117,10 @@ async def test_keys_are_rotated_and_kept_while_the_provider_is_down(
     assert f"{provider.url}#clerk" == rotated.caller.user == down.caller.user
 
 
-async def test_session_belongs_to_one_subject_of_one_issuer(
+async def test_mcp_session_belongs_to_one_user_of_one_issuer(
     open_gateway: OpenGateway, start_provider: StartProvider
 ) -> None:
-    """The others get 404: another client, the same name at another issuer, and a token of the
-    file.
-    """
+    """Another client, another issuer's user and a token of the token file get 404."""
     resource, gateway = free_resource()[0], shop(open_gateway)
     with start_provider("a") as first, start_provider("b") as second:
         options = options_for(resource, first.url, second.url)

@@ -48,7 +48,7 @@ async def client_of(url: str, token: str, mode: str) -> AsyncIterator[Client]:
 async def test_token_of_each_user_is_exchanged_for_its_own_calls(
     open_gateway: OpenGateway, provider: Provider, tmp_path: Path, mode: str
 ) -> None:
-    """With sessions and without. Tokens of the token file are never exchanged."""
+    """The test calls with and without sessions. Tokens of the token file are never exchanged."""
     bridge, delegation, gateway = Bridge("upstream"), Delegation(subject=subject), open_gateway()
     robot = BearerToken.from_secret("robot", STATIC, Caller(user="robot"))
     options = replace(provider.options(), port=0, tokens=(robot,))

@@ -38,7 +38,7 @@ SECRET = "by-hand-SECRET"
 
 @dataclass
 class Authority(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
-    """An authorization server in memory that accepts every sign-in unless `refuses` is set."""
+    """An authorization server in memory. It accepts every sign-in unless `refuses` is set."""
 
     life_s: int = 3600
     refuses: bool = False
@@ -80,7 +80,9 @@ class Authority(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken
         return counted
 
     def guarded(self, port: int, authority: int, record: Path) -> ASGIApp:
-        """Return the MCP server on *port* that requires tokens of the *authority* on its port."""
+        """Return the app of the MCP server on *port*. It requires tokens of the server on port
+        *authority*.
+        """
         settings = AuthSettings(
             issuer_url=AnyHttpUrl(f"http://127.0.0.1:{authority}"),
             resource_server_url=AnyHttpUrl(f"http://127.0.0.1:{port}/mcp"),

@@ -67,7 +67,7 @@ class Delegation:
         self.owners = {token: owner for token, owner in self.owners.items() if owner != user}
 
     def record(self, user: str) -> str:
-        """Return the stored record of a sign-in of *user*."""
+        """Return the sign-in record of *user*, as a token store has it."""
         root = f"http://127.0.0.1:{self.port}"
         metadata = OAuthMetadata(
             issuer=AnyHttpUrl(root),

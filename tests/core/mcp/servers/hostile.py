@@ -77,7 +77,7 @@ MARKED = [
 
 
 def doubled(keyword: str) -> Json:
-    """Return a schema of about 3,000 bytes that expands to 2^40 schemas of one value."""
+    """Return a JSON Schema of about 3,000 bytes in which 2^40 schemas apply to one value."""
     parts: Json = {
         f"d{level}": {keyword: [{"$ref": f"#/$defs/d{level + 1}"}] * 2} for level in range(40)
     }

@@ -31,7 +31,7 @@ ORIGINALS = [
 def order_after_moving_copies(
     *entities: Entity, query: str = "", named: tuple[int, ...] = ()
 ) -> list[str]:
-    """Rank *entities* in the given order, move copies, and return the ids."""
+    """Rank *entities* in the given order, move copies, and return the ids in the new order."""
     scores = np.arange(len(entities), 0, -1, dtype=np.float32)
     moved = move_copies(
         RankedList(positions=np.arange(len(entities)), scores=scores), query, named, entities
@@ -82,7 +82,7 @@ def test_tool_that_is_not_a_copy_keeps_its_rank(later: Entity) -> None:
     assert [later.id, earlier.id] == order_after_moving_copies(later, earlier)
 
 
-def test_copy_keeps_its_rank_if_the_query_names_it_or_its_server() -> None:
+def test_copy_keeps_its_rank_if_the_query_contains_its_name_or_its_server() -> None:
     original = entity("one", "forecast", TEXTS[0], generation=0)
     duplicate = copy_of(original)
 

@@ -1,4 +1,4 @@
-"""Choice of displayed matches and display scores, with values computed by hand."""
+"""Choice of displayed matches, and their display scores, with values computed by hand."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ kinds = st.lists(st.sampled_from(["server", "agent", "tool"]), max_size=40)
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(1, 30), (10, 30), (15, 30), (16, 32), (50, 100)])
-def test_display_depth_is_twice_the_limit_and_at_least_thirty(limit: int, expected: int) -> None:
+def test_display_depth_is_twice_the_limit_but_at_least_thirty(limit: int, expected: int) -> None:
     assert expected == display_depth(limit)
 
 
-def test_scale_scores_maps_the_range_to_one_and_zero() -> None:
-    """(0.026 - 0.022) / (0.032 - 0.022) = 0.4."""
+def test_scale_scores_maps_the_best_score_to_one_and_the_worst_to_zero() -> None:
+    """The score between them: (0.026 - 0.022) / (0.032 - 0.022) = 0.4."""
     assert [1.0, 0.4, 0.0] == scale_scores([0.032, 0.026, 0.022])
 
 
 @pytest.mark.parametrize("scores", [[], [0.3], [0.3, 0.3]])
-def test_scale_scores_returns_one_for_equal_scores(scores: list[float]) -> None:
+def test_scale_scores_maps_equal_scores_to_one(scores: list[float]) -> None:
     assert [1.0] * len(scores) == scale_scores(scores)
 
 
-def test_select_returns_the_worked_example() -> None:
-    """Ten places for three kinds: six servers, two agents, two tools, in their original order."""
+def test_select_mixes_the_kinds_of_a_ranking_as_computed_by_hand() -> None:
+    """Ten ranks for three kinds: six servers, two agents, two tools, in their original order."""
     ranked = [
         ("s", 0.95), ("s", 0.93), ("s", 0.91), ("a", 0.88), ("s", 0.87), ("t", 0.85),
         ("s", 0.83), ("a", 0.80), ("s", 0.78), ("t", 0.75), ("a", 0.72), ("s", 0.70),
@@ -54,21 +54,23 @@ def test_select_returns_the_worked_example() -> None:
 @pytest.mark.parametrize(
     ("scores", "expected"),
     [
-        # (0.2 - 0.1) / (0.9 - 0.1) = 0.125 and 0 are below 0.2, so two of three places are used.
+        # (0.2 - 0.1) / (0.9 - 0.1) = 0.125 and 0 are below 0.2, so two of three ranks are used.
         ([0.9, 0.8, 0.2, 0.1], [(0, 1.0), (1, 0.875)]),
         # Reciprocal ranks: 1/61 + 1/61 and 1/62. The second is the last one, so it gets 0.
         ([0.0328, 0.0161], [(0, 1.0)]),
         ([0.3, 0.3], [(0, 1.0), (1, 1.0)]),
     ],
 )
-def test_select_leaves_out_low_scores_even_if_places_stay_free(
+def test_select_leaves_out_low_scores_even_if_ranks_stay_free(
     scores: list[float], expected: list[tuple[int, float]]
 ) -> None:
     assert expected == select(["s"] * len(scores), scores, limit=3)
 
 
-def test_select_keeps_exempt_places_with_low_scores() -> None:
-    """Exempt places compete like others: the agent and the last server take two of eight places."""
+def test_select_keeps_exempt_entities_with_low_scores() -> None:
+    """Exempt entities compete like others: the agent and the last server take two of eight
+    ranks.
+    """
     scores = [0.9 - place / 100 for place in range(9)] + [0.15, 0.1]
     kinds = ["server"] * 9 + ["agent", "server"]
 
@@ -79,8 +81,8 @@ def test_select_keeps_exempt_places_with_low_scores() -> None:
     assert 0.0 == select(kinds, scores, limit=11, exempt={9, 10})[-1][1]
 
 
-def test_select_ignores_entities_beyond_the_display_depth_of_their_kind() -> None:
-    """Thirty entities of each kind compete, so the thirty-first server is ignored."""
+def test_select_considers_only_the_best_thirty_entities_of_a_kind() -> None:
+    """The number is `display_depth(limit)`, so the thirty-first server is ignored."""
     kinds = ["s"] * 31 + ["a"]
     scores = [100.0 - number for number in range(32)]
 
@@ -94,7 +96,9 @@ def test_select_ignores_entities_beyond_the_display_depth_of_their_kind() -> Non
 
 
 def count_kinds(listed: str, *, limit: int) -> Counter[str]:
-    """Return the number of chosen places for each kind, a letter."""
+    """Return the number of chosen ranks for each kind. *listed* has one letter for each entity's
+    kind.
+    """
     return Counter(listed[place] for place in cap_per_kind(listed, limit=limit))
 
 
@@ -103,7 +107,7 @@ def count_kinds(listed: str, *, limit: int) -> Counter[str]:
     [
         ("", 10, {}),
         ("sss", 0, {}),
-        ("s" * 12, 10, {"s": 10}),  # without competition the cap is lifted
+        ("s" * 12, 10, {"s": 10}),  # without another kind there is no maximum
         ("s" * 8 + "aa" + "tt", 10, {"s": 6, "a": 2, "t": 2}),
         ("s" * 40 + "aaa" + "tt", 50, {"s": 40, "a": 3, "t": 2}),
         ("sa", 1, {"s": 1}),
@@ -114,32 +118,32 @@ def count_kinds(listed: str, *, limit: int) -> Counter[str]:
 def test_cap_per_kind_limits_a_kind_while_others_follow(
     listed: str, limit: int, expected: dict[str, int]
 ) -> None:
-    """The cap is ceil(0.6 x limit) for each kind. Free places go back to the limited kind."""
+    """The maximum is ceil(0.6 x limit) for each kind. Free ranks go back to the limited kind."""
     assert expected == count_kinds(listed, limit=limit)
 
 
 @pytest.mark.parametrize(
     ("listed", "expected"),
     [
-        # The cap is ceil(0.6 x 5) = 3. The fourth server is skipped for the agent. No other kind
-        # follows the agent, so the cap is lifted and the fifth server is taken.
+        # The maximum is ceil(0.6 x 5) = 3. The fourth server is skipped for the agent. No other
+        # kind follows the agent, so the fifth server is taken.
         ("sssssass", "0 1 2 5 6"),
         # Two kinds follow one after the other: the agent, then the tool.
         ("ssssast", "0 1 2 4 6"),
-        # Only the skipped server is left for the last place.
+        # Only the skipped server is left for the last rank.
         ("ssssa", "0 1 2 3 4"),
     ],
 )
-def test_cap_per_kind_lifts_the_cap_without_other_kinds(listed: str, expected: str) -> None:
+def test_cap_per_kind_does_not_limit_the_only_kind(listed: str, expected: str) -> None:
     assert expected == " ".join(map(str, cap_per_kind(listed, limit=5)))
 
 
 @pytest.mark.parametrize("agent", [0.3, 0.27])
-def test_every_kind_above_the_minimum_score_competes(agent: float) -> None:
-    """Nine servers from 0.90 down to 0.82, one agent, and a tenth server at 0.1 as the minimum.
+def test_select_includes_a_kind_whose_best_score_is_above_the_minimum(agent: float) -> None:
+    """Nine servers score from 0.90 down to 0.82; one agent and a tenth server, at 0.1, follow.
 
-    The minimum of 0.2 is at 0.1 + 0.2 x 0.8 = 0.26. Of eight places, five go to servers at first,
-    one to the agent, and the rest to the best two.
+    The minimum display score of 0.2 is at 0.1 + 0.2 x 0.8 = 0.26. Of eight ranks, five go to
+    servers at first, one to the agent, and the rest to the best two left.
     """
     scores = [0.9 - place / 100 for place in range(9)] + [agent, 0.1]
     kinds = ["server"] * 9 + ["agent", "server"]
@@ -148,19 +152,19 @@ def test_every_kind_above_the_minimum_score_competes(agent: float) -> None:
     assert [0, 1, 2, 3, 4, 5, 6, 9] == [place for place, _ in select(kinds, scores, limit=8)]
 
 
-def test_entity_below_the_minimum_score_does_not_displace_others() -> None:
-    """One agent at 0.10 below nine servers from 0.90 down gets a display score of 0."""
+def test_select_leaves_out_an_entity_below_the_minimum_score() -> None:
+    """One agent at 0.10 after nine servers from 0.90 down gets the display score 0."""
     scores = [0.9 - place / 100 for place in range(9)] + [0.1]
     kinds = ["server"] * 9 + ["agent"]
 
     assert list(range(8)) == spread(kinds, scores, limit=8)
     assert list(range(8)) == [place for place, _ in select(kinds, scores, limit=8)]
-    # Without a minimum, the agent fills the last place.
+    # `spread` has no minimum, so the agent fills the last rank.
     assert list(range(10)) == spread(kinds, scores, limit=10)
 
 
 @given(kinds, st.integers(0, 30))
-def test_chosen_places_are_complete_ordered_and_distinct(listed: list[str], limit: int) -> None:
+def test_chosen_ranks_are_complete_ordered_and_distinct(listed: list[str], limit: int) -> None:
     scores = [1 / (1 + place) for place in range(len(listed))]
 
     for places in (cap_per_kind(listed, limit=limit), spread(listed, scores, limit=limit)):
@@ -181,9 +185,9 @@ def servers_of(chosen: list[tuple[Entity, float]]) -> list[str]:
     return [chosen_tool.server for chosen_tool, _ in chosen]
 
 
-def test_server_tools_scores_are_computed_from_words() -> None:
-    """Query of two words. Both in the name: 0.7 x 1 + 0.3 x 1. One in the name, one in the
-    description: 0.7 x 0.8 + 0.3. One in the description: 0.7 x 0.3 + 0.3 x 0.5. None: left out.
+def test_tools_of_matched_servers_are_scored_by_words_of_the_query() -> None:
+    """The query has two words. Both in the name: 0.7 x 1 + 0.3 x 1. One in the name, one in the
+    description: 0.7 x 0.8 + 0.3. One in the description: 0.7 x 0.3 + 0.3 x 0.5. Neither: left out.
     """
     tools = [
         entity_about("a", "send_letter"),
@@ -199,9 +203,9 @@ def test_server_tools_scores_are_computed_from_words() -> None:
     )
 
 
-def test_server_tools_limits_the_places_of_one_server() -> None:
-    """Six places for two servers: three each, although all ten tools of the first server are as
-    good.
+def test_server_tools_limits_each_server_to_its_equal_share() -> None:
+    """Six tools from two servers: three each, although all ten tools of the first server score
+    equally.
     """
     tools = [entity_about("a", f"send_{number}") for number in range(10)]
     tools += [entity_about("b", f"tell_{number}", "send") for number in range(10)]
@@ -210,8 +214,10 @@ def test_server_tools_limits_the_places_of_one_server() -> None:
     assert 6 == len(server_tools(tools[:10], "send", limit=10))
 
 
-def test_server_tools_allows_two_places_for_each_server() -> None:
-    """Three places: the best two tools of one server and the next one."""
+def test_server_tools_allows_two_tools_of_each_server() -> None:
+    """Three tools in all: the best two of one server and the next one, although the equal share
+    is 1.
+    """
     tools = [
         entity_about(server, f"send_{server}{number}") for server in "abcdef" for number in range(3)
     ]
@@ -220,7 +226,7 @@ def test_server_tools_allows_two_places_for_each_server() -> None:
     assert [] == server_tools([], "send", limit=1)
 
 
-def test_server_tools_matches_whole_words() -> None:
+def test_server_tools_matches_only_whole_words() -> None:
     tools = [entity_about("mail", "menu", "A mention.")]
 
     assert [] == server_tools(tools, "men", limit=3)
@@ -264,7 +270,7 @@ async def test_search_without_a_good_match_displays_nothing(open_gateway: OpenGa
     assert result.nearest is not None
 
 
-async def test_display_limit_applies_to_a_ranking_by_the_graph(open_gateway: OpenGateway) -> None:
+async def test_display_limit_applies_if_the_graph_ranks(open_gateway: OpenGateway) -> None:
     gateway = open_gateway([tool("send_mail", "Send it."), tool("send_fax", "Send it.")])
 
     result = await gateway.search("send it", display_limit=1)
@@ -272,7 +278,9 @@ async def test_display_limit_applies_to_a_ranking_by_the_graph(open_gateway: Ope
     assert (1, (1.0,)) == (len(result.matches), result.display_scores)
 
 
-async def test_display_limit_applies_to_browsing_without_scores(open_gateway: OpenGateway) -> None:
+async def test_display_limit_applies_to_browsing_which_has_no_scores(
+    open_gateway: OpenGateway,
+) -> None:
     gateway = open_gateway([tool(f"send_{letter}", "Send it.") for letter in "abcd"])
 
     result = await gateway.search(None, display_limit=3)
@@ -287,7 +295,7 @@ async def test_invalid_display_limit_is_rejected(open_gateway: OpenGateway, plac
 
 
 async def test_display_limit_with_several_queries_is_rejected(open_gateway: OpenGateway) -> None:
-    """Scores of two queries have different scales."""
+    """Scores of two queries are on different scales."""
     gateway = open_gateway([tool("send_mail", "Send it.")])
 
     with pytest.raises(InvalidRequestError, match="one query"):

@@ -1,4 +1,6 @@
-"""The score of `auto`, interleaving and exact names, with values computed by hand."""
+"""Ranking in the strategy `auto`: sum of signals, interleaving of queries, and exact names. Values
+are computed by hand.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def candidates(cosines: Sequence[float], *, pool: int = 200) -> Candidates:
 
 
 def pool_of(candidates: Candidates, words: Sequence[float], *, mask: Sequence[bool] = ()) -> Pool:
-    """Return the pool of a catalog of one server, with *words* as BM25F scores."""
+    """Return all entities of a catalog with one server as candidates, with *words* as BM25F
+    scores.
+    """
     size = len(words)
     return Pool(
         snapshot=snapshot_of([entity(tool(f"tool_{number:02}")) for number in range(size)]),
@@ -68,8 +72,10 @@ class FixedSignal:
         return self.scores[pool.positions]
 
 
-def test_score_is_the_weighted_sum_of_deviations() -> None:
-    """z(cosine) + 0.4 z(BM25F), over all eligible entities."""
+def test_score_is_the_weighted_sum_of_deviations_of_signals() -> None:
+    """z(cosine) + 0.4 z(BM25F), where z measures deviations from the mean of all eligible
+    entities.
+    """
     nearest = candidates([0.9, 0.6, 0.3, 0.1])
     words = np.asarray([0, 1, 5, 0], np.float32)
 
@@ -82,8 +88,8 @@ def test_score_is_the_weighted_sum_of_deviations() -> None:
     np.testing.assert_allclose(result.scores, np.sort(by_hand)[::-1], rtol=1e-5)
 
 
-def test_signal_sees_the_sum_of_previous_signals() -> None:
-    """Signals are ordered by `order`, then by name. Scores may be of any number type."""
+def test_signal_can_read_the_sum_of_the_signals_before_it() -> None:
+    """Signals are added by `order`, then by name. Their scores may be of any number type."""
     last = FixedSignal("last", 2, [0, 1, 0], weight=0.5)
     second, first = FixedSignal("b", 1, [3, 0, 0]), FixedSignal("a", 1, [0, 4, 1])
     signals = all_signals(SearchOptions(), [last, second, first])[:3]
@@ -97,17 +103,17 @@ def test_signal_sees_the_sum_of_previous_signals() -> None:
 
 
 @pytest.mark.parametrize("names", [("mine", "mine"), ("words",)])
-def test_two_signals_with_one_name_are_rejected(names: tuple[str, ...]) -> None:
+def test_two_signals_with_the_same_name_are_rejected(names: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError, match=f"two signals of ranking have the name '{names[0]}'"):
         all_signals(SearchOptions(), [FixedSignal(name, 1, []) for name in names])
 
 
-def test_ineligible_entities_do_not_change_the_mean() -> None:
+def test_ineligible_entities_do_not_change_the_mean_of_a_signal() -> None:
     nearest = candidates([0.9, 0.6, 0.3])
 
     with_other = fuse_scores(nearest, [1, 2, 9], mask=[True, True, False])
 
-    # The words of eligible entities are 1 and 2: mean 1.5, deviation 0.5.
+    # The BM25F scores of the eligible entities are 1 and 2: mean 1.5, deviation 0.5.
     by_hand = nearest.deviations(nearest.strengths)
     by_hand += 0.4 * np.asarray([-1, 1, 15], np.float32)[nearest.pool]
     np.testing.assert_allclose(np.sort(by_hand)[::-1], with_other.scores, rtol=1e-4)
@@ -116,12 +122,14 @@ def test_ineligible_entities_do_not_change_the_mean() -> None:
 @pytest.mark.parametrize(
     ("cosines", "words"), [([0.9, 0.5], [0, 0]), ([0.5, 0.5], [1, 0]), ([], [])]
 )
-def test_equal_evidence_does_not_change_the_order(cosines: list[float], words: list[float]) -> None:
+def test_candidates_with_equal_evidence_keep_their_order(
+    cosines: list[float], words: list[float]
+) -> None:
     assert list(range(len(cosines))) == fuse_scores(candidates(cosines), words).positions.tolist()
 
 
 @given(evidence)
-def test_fusion_reorders_only_the_pool(rows: list[tuple[float, float]]) -> None:
+def test_fuse_ranks_only_the_candidates(rows: list[tuple[float, float]]) -> None:
     nearest = candidates([cosine for cosine, _ in rows], pool=7)
 
     result = fuse_scores(nearest, [words for _, words in rows])
@@ -131,8 +139,10 @@ def test_fusion_reorders_only_the_pool(rows: list[tuple[float, float]]) -> None:
 
 
 @given(st.lists(positions, max_size=5), st.integers(0, 20))
-def test_interleave_takes_turns_without_duplicates(lists: list[list[int]], limit: int) -> None:
-    """Short lists leave their share to the others."""
+def test_interleave_takes_entities_of_all_lists_in_turn_without_duplicates(
+    lists: list[list[int]], limit: int
+) -> None:
+    """If a list is short, the other lists get its share of the limit."""
     chosen = interleave([ranked_list(order) for order in lists], limit=limit)
 
     listed = [position for _, position, _ in chosen]
@@ -141,7 +151,7 @@ def test_interleave_takes_turns_without_duplicates(lists: list[list[int]], limit
     assert all(position in lists[number] for number, position, _ in chosen)
 
 
-def test_interleave_takes_the_first_of_each_list_first() -> None:
+def test_interleave_takes_the_best_entity_of_each_list_first() -> None:
     lists = [ranked_list([1, 2]), ranked_list([3, 1, 4])]
 
     chosen = [(number, position) for number, position, _ in interleave(lists, limit=4)]
@@ -149,10 +159,10 @@ def test_interleave_takes_the_first_of_each_list_first() -> None:
 
 
 @given(positions, st.lists(st.integers(0, 12), max_size=4, unique=True))
-def test_exact_names_come_first_and_others_keep_their_order(
+def test_pin_exact_names_puts_them_first_and_keeps_the_order_of_others(
     order: list[int], named: list[int]
 ) -> None:
-    """Exact names are added even if the ranking does not contain them."""
+    """Entities with an exact name are added even if the ranking does not contain them."""
     result = pin_exact_names(ranked_list(order), named)
 
     others = [position for position in order if position not in named]

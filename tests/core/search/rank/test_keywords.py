@@ -1,4 +1,4 @@
-"""Keyword scores as in registries, with values computed by hand."""
+"""Keyword scores with the weights of server registries; values are computed by hand."""
 
 from __future__ import annotations
 
@@ -35,8 +35,10 @@ def keywords(query: str, *entities: Entity, mask: Sequence[bool] = ()) -> Keywor
     return count_keywords(index, index.analyze(query), entities, allowed)
 
 
-def test_each_field_adds_its_boost_once() -> None:
-    """Server and name 5, name 3, description 2, tag 1.5. Two words in one field count once."""
+def test_each_field_with_a_word_of_the_query_adds_its_boost_once() -> None:
+    """Boosts: server and name 5, name 3, description 2, tag 1.5. Two words in one field count
+    once.
+    """
     scores = keywords(
         "send mail",
         thing("send_mail", "Deliver a mail, send it."),
@@ -48,8 +50,10 @@ def test_each_field_adds_its_boost_once() -> None:
     np.testing.assert_allclose(scores.boost, [5 + 3 + 2, 2, 1.5, 0])
 
 
-def test_server_boost_counts_its_eligible_tools() -> None:
-    """Each tool counts once, whatever field matches. Ineligible tools do not count."""
+def test_server_boost_grows_with_its_matching_eligible_tools() -> None:
+    """Each tool counts once, whether its name or its description matches. Ineligible tools do not
+    count.
+    """
     catalog = (
         thing("box", kind="server"),
         thing("send_mail"),
@@ -61,15 +65,17 @@ def test_server_boost_counts_its_eligible_tools() -> None:
     assert 3 == keywords("mail", *catalog).boost[0]
 
 
-def test_keywords_match_whole_words() -> None:
-    """`mail` does not match `mailbox`. Word endings do not matter."""
+def test_keywords_match_only_whole_words() -> None:
+    """`mail` does not match `mailbox`. Endings of words do not matter."""
     scores = keywords("mails", thing("mailbox"), thing("send_mail"), thing("e"))
 
     np.testing.assert_allclose(scores.boost, [0, 8, 0])
 
 
-def test_word_earns_ten_as_the_name_and_five_in_the_name() -> None:
-    """A word can earn 12. The maximum is 12 for each word, even for unknown words."""
+def test_word_earns_ten_points_as_the_name_and_five_within_it() -> None:
+    """The share is the points divided by the maximum: 12 for each word of the query, even for
+    unknown ones.
+    """
     scores = keywords(
         "search xyzzy", thing("search", "Search."), thing("search_mail"), thing("m", "Search it.")
     )
@@ -77,8 +83,8 @@ def test_word_earns_ten_as_the_name_and_five_in_the_name() -> None:
     np.testing.assert_allclose(scores.share, [12 / 24, 5 / 24, 2 / 24])
 
 
-def test_words_that_form_the_whole_name_earn_ten_each() -> None:
-    """Two words can earn 24: in the whole name 20, in part of a name 10."""
+def test_words_that_form_the_whole_name_earn_ten_points_each() -> None:
+    """The maximum for two words is 24. They earn 20 as the whole name, 10 as part of a name."""
     scores = keywords(
         "take screenshot",
         thing("take_screenshot"),

@@ -15,7 +15,7 @@ descending = st.lists(st.floats(-10, 10), max_size=12).map(
 
 
 def test_rerank_swaps_only_near_ties() -> None:
-    """The range of the scores is 1, so a difference of 0.05 is near."""
+    """The scores range from 0 to 1, so entities that differ by 0.05 are near ties."""
     ids = ["a", "b", "c", "d"]
     liked = {"b": 1.15, "d": 1.15, "a": 0.85}
 
@@ -23,14 +23,14 @@ def test_rerank_swaps_only_near_ties() -> None:
     assert [0, 1, 2, 3] == rerank(ids, [1.0, 0.94, 0.5, 0.0], liked)
 
 
-def test_rerank_orders_equal_scores_by_usage() -> None:
+def test_rerank_orders_equal_scores_by_past_calls() -> None:
     assert [1, 0, 2] == rerank(["a", "b", "c"], [0.3, 0.3, 0.3], {"b": 1.1})
     assert [0, 1, 2] == rerank(["a", "b", "c"], [0.3, 0.3, 0.3], {})
     assert [] == rerank([], [], {})
 
 
 @given(descending, st.lists(st.floats(0.85, 1.15), min_size=12, max_size=12))
-def test_rerank_moves_entities_only_past_near_ties(
+def test_rerank_moves_an_entity_only_before_its_near_ties(
     scores: list[float], factors: list[float]
 ) -> None:
     ids = [str(place) for place in range(len(scores))]
@@ -45,7 +45,9 @@ def test_rerank_moves_entities_only_past_near_ties(
 
 
 def test_entity_that_moves_up_gets_the_score_of_the_one_it_passes() -> None:
-    """The range of the scores is 1, so 0.98 passes 1.0. Scores must stay in descending order."""
+    """Scores must stay in descending order. They range from 0 to 1, so 0.98 is a near tie of
+    1.0.
+    """
     scores = np.asarray([1.0, 0.98, 0.5, 0.0], np.float32)
     before = RankedList(positions=np.arange(4), scores=scores)
     entities = [entity(tool(f"tool_{place}")) for place in range(4)]

@@ -55,7 +55,7 @@ async def test_lexical_ranking_does_not_call_the_embedder(open_gateway: OpenGate
     assert () == result.diagnostics
 
 
-async def test_plugin_ranking_orders_eligible_entities_with_explanation(
+async def test_plugin_ranking_orders_eligible_entities_and_explains_their_scores(
     install_plugin: InstallPlugin, open_gateway: OpenGateway
 ) -> None:
     install_plugin("backwards", BACKWARDS)
@@ -84,7 +84,7 @@ async def test_failing_plugin_ranking_falls_back_to_words_with_diagnostic(
     assert "the ranking 'backwards' failed, so only words ranked" in detail
 
 
-async def test_plugin_ranking_ranks_even_if_its_explanation_fails(
+async def test_plugin_ranking_is_used_even_if_its_explanation_fails(
     install_plugin: InstallPlugin, open_gateway: OpenGateway
 ) -> None:
     install_plugin("silent", BACKWARDS.replace("explain_scores(evidence, ranked)", "1 / 0"))
@@ -96,7 +96,7 @@ async def test_plugin_ranking_ranks_even_if_its_explanation_fails(
 
 
 @pytest.mark.parametrize("name", ["strategy", "lexical"])
-def test_plugin_ranking_with_a_reserved_name_is_rejected(
+def test_plugin_ranking_with_a_name_of_the_core_is_rejected(
     install_plugin: InstallPlugin, name: str
 ) -> None:
     install_plugin(f"own_{name}", BACKWARDS.replace('"backwards"', f'"{name}"'))
@@ -106,7 +106,7 @@ def test_plugin_ranking_with_a_reserved_name_is_rejected(
 
 
 @pytest.mark.parametrize("ranking", ["hybrid", "weighted", "legacy"])
-async def test_ranking_without_its_plugin_is_rejected_with_advice(
+async def test_ranking_of_a_plugin_that_is_not_loaded_is_rejected_with_advice(
     open_gateway: OpenGateway, ranking: RankingPolicy
 ) -> None:
     gateway = open_gateway(TOOLS, options=replace(PATIENT, plugins=()))
@@ -118,7 +118,9 @@ async def test_ranking_without_its_plugin_is_rejected_with_advice(
     assert ["alpha"] == names(await gateway.search("alpha"))
 
 
-async def test_unknown_ranking_is_rejected_with_the_valid_names(open_gateway: OpenGateway) -> None:
+async def test_unknown_ranking_is_rejected_with_a_list_of_valid_names(
+    open_gateway: OpenGateway,
+) -> None:
     gateway = open_gateway(TOOLS, options=replace(PATIENT, plugins=()))
 
     with pytest.raises(InvalidRequestError, match="must be one of strategy, lexical, got 'best'"):

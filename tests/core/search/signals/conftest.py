@@ -15,7 +15,9 @@ EMBEDDER = HashingEmbedder()
 
 
 def pool_of(names: Sequence[str], request: str) -> Pool:
-    """Return all tools of *names* as candidates, like a search for *request*."""
+    """Return all tools of a catalog with these *names* as the candidates of a search for
+    *request*.
+    """
     snapshot, query = (
         snapshot_of([entity(tool(name)) for name in names], EMBEDDER),
         Query(text=request).split(),

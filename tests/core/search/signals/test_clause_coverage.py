@@ -1,4 +1,4 @@
-"""The signal for the nearest tool of each clause."""
+"""The signal for the tool nearest to each clause of a request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def test_tool_nearest_to_several_clauses_gains_once() -> None:
 
 
 async def test_long_request_over_unrelated_servers_finds_a_tool_for_each_clause() -> None:
-    """Most words are about maps, and the server of maps has more tools than the limit."""
+    """Most words of the request are about maps, and the maps server has more tools than the
+    limit.
+    """
     verbs = ("draw", "print", "zoom", "save", "share", "rotate", "measure", "colour")
     catalogs = {
         "maps": [tool(f"{verb}_map", f"{verb} a map of roads in a city") for verb in verbs],

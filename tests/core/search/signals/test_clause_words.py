@@ -1,4 +1,4 @@
-"""The signal for words of the best clause."""
+"""The signal for tools that contain words of one clause of a request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONG = (
 )
 
 
-def test_tool_gains_from_the_words_of_its_clause() -> None:
+def test_tool_gains_from_the_words_of_one_clause() -> None:
     pool = pool_of(TOOLS, LONG)
 
     scores = ClauseWords(1).score(pool)
@@ -23,5 +23,5 @@ def test_tool_gains_from_the_words_of_its_clause() -> None:
     assert pytest.approx(0, abs=1e-6) == float(scores.mean())
 
 
-def test_short_request_has_no_clause_words() -> None:
+def test_clause_words_score_zero_for_a_short_request() -> None:
     assert [0, 0, 0] == ClauseWords(1).score(pool_of(TOOLS, "read it")).tolist()

@@ -26,9 +26,9 @@ STEPS = (
 REQUEST = "Please do all of these for me. " + ". ".join(STEPS)
 
 
-def test_all_tools_of_a_server_gain_equally() -> None:
-    """Rarity x the best score, twice for ten clauses. Two of eight tools have rarity log(4) /
-    log(8).
+def test_all_tools_of_a_server_gain_equally_from_its_best_tool() -> None:
+    """The gain is the rarity of the server x its best score, times 2 for ten clauses. A server with
+    two of eight tools has the rarity log(4) / log(8).
     """
     ids = np.asarray([0, 0, 1, 1, 1, 1, 1, 1], np.intp)
     scores = np.asarray([2, 1, 3, -1, -1, -1, -1, -1], np.float32)
@@ -44,16 +44,18 @@ def test_all_tools_of_a_server_gain_equally() -> None:
 
 
 @pytest.mark.parametrize("ids", [[], [0, 0, 0]])
-def test_single_server_gains_nothing(ids: list[int]) -> None:
-    """An empty catalog and a pool emptied by filters gain nothing, either."""
+def test_tools_do_not_gain_if_the_catalog_has_one_server(ids: list[int]) -> None:
+    """There is no gain, either, in an empty catalog or without any candidates."""
     scores = np.ones(len(ids), np.float32)
 
     assert not group_scores(np.asarray(ids, np.intp), np.arange(len(ids)), scores, 20).any()
     assert 0 == len(group_scores(np.asarray([0, 1]), np.zeros(0, np.intp), scores[:0], 20))
 
 
-async def test_request_of_many_steps_is_served_by_one_server() -> None:
-    """A large server has a tool near to one step. A search for this step alone finds that tool."""
+async def test_request_of_many_steps_finds_tools_of_one_server() -> None:
+    """Another, large server has a tool near to one step. Only a search for that step alone finds it
+    first.
+    """
     units = [tool(f"convert_{word}", f"Convert a {word}.") for word in ("length", "weight")]
     units += [tool("list_units", "Say which there are."), tool("check_units", "Look one up.")]
     wide = [tool("note_comment", "Note the comment of the author.")]

@@ -28,7 +28,8 @@ def random_rows(count: int, seed: int = 0) -> Matrix:
 
 
 ROWS = random_rows(COUNT + 1000)
-"""The last thousand rows belong to other catalogs in the same database."""
+"""Rows of all catalogs in the database. The last thousand belong to other catalogs than the tested
+one."""
 
 
 def vector_query(*texts: np.ndarray, clauses: Iterable[np.ndarray] = ()) -> VectorQuery:
@@ -88,10 +89,10 @@ def store_vectors(request: pytest.FixtureRequest) -> Iterator[Shelve]:
     clauses=st.integers(0, 2),
     lacking=st.booleans(),
 )
-def test_exact_search_returns_the_best_rows_and_moments(
+def test_exact_vector_search_returns_best_rows_and_mean_and_spread(
     store_vectors: Shelve, seed: int, share: float, texts: int, clauses: int, lacking: bool
 ) -> None:
-    """Equal entities share a row, and some entities have none."""
+    """Some entities share a row because their texts are equal, and some have no row."""
     rng = np.random.default_rng(seed)
     chosen = rng.integers(300, size=400)
     chosen[rng.random(400) < (0.2 if lacking else 0)] = -1
@@ -133,10 +134,10 @@ def farthest(rows: Matrix, query: VectorQuery) -> np.ndarray:
 
 
 @pytest.mark.parametrize("filtered", [1.0, 0.5, 0.1, 0.01, servers_unlike, farthest])
-def test_filters_keep_full_recall(
+def test_filtered_vector_search_finds_all_best_rows(
     store_vectors: Shelve, filtered: float | Callable[[Matrix, VectorQuery], np.ndarray]
 ) -> None:
-    """Rows of other catalogs in the table do not displace rows."""
+    """The best rows are found although the table also contains rows of other catalogs."""
     rows, index = ROWS[:COUNT], store_vectors(np.arange(COUNT), large=True)
     rng, recalls = np.random.default_rng(4), []
     for place in rng.integers(COUNT, size=12):
@@ -156,8 +157,8 @@ def test_filters_keep_full_recall(
     assert np.mean(recalls) >= 0.99
 
 
-def test_large_catalog_is_not_scored_completely(store_vectors: Shelve) -> None:
-    """The best row of each clause is found, with its exact similarity."""
+def test_vector_search_scores_only_part_of_a_large_catalog(store_vectors: Shelve) -> None:
+    """The best row of each clause of the query is still found, with its exact similarity."""
     rows, index = ROWS[:COUNT], store_vectors(np.arange(COUNT), large=True)
     query = vector_query(rows[3] + rows[28], clauses=[rows[3], rows[28]])
     strengths = score_rows(rows, query)[1]
@@ -169,7 +170,7 @@ def test_large_catalog_is_not_scored_completely(store_vectors: Shelve) -> None:
     assert np.allclose(np.sort(strengths)[-3:][::-1], result.strengths[:3], atol=2 * HALF)
 
 
-def test_rows_similarities_and_mean_are_exact(store_vectors: Shelve) -> None:
+def test_vector_rows_similarities_and_mean_are_exact(store_vectors: Shelve) -> None:
     """An entity without a row has zeros."""
     index, lacking = store_vectors(np.arange(200)), store_vectors(np.array([-1, 0]))
 

@@ -25,6 +25,7 @@ IRIS = Entry(kind="dataset", name="iris", status="draft")
 
 @pytest.fixture
 def entries(store: Store) -> Entries:
+    """Return the part of the store for entries."""
     return store.entries
 
 
@@ -41,7 +42,7 @@ def test_entries_are_read_unchanged_by_other_processes(opened: Opener) -> None:
 
 
 def test_put_replaces_the_entry_with_the_same_id(entries: Entries) -> None:
-    """Another kind or namespace makes another id."""
+    """An entry of another kind or namespace has another id."""
     entries.put([PLANNER])
     entries.put([replace(PLANNER, title="New"), replace(PLANNER, namespace="acme")])
 
@@ -50,8 +51,8 @@ def test_put_replaces_the_entry_with_the_same_id(entries: Entries) -> None:
     ]
 
 
-def test_put_rules_replaces_the_rule_with_the_same_pattern(opened: Opener) -> None:
-    """Other processes see it too."""
+def test_put_rules_replaces_the_access_rule_with_the_same_pattern(opened: Opener) -> None:
+    """Other processes read the new rule too."""
     for rule in ("{}", '{"enabled": false}'):
         opened().entries.put_rules({"mail/send": rule})
 

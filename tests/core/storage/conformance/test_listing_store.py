@@ -18,11 +18,12 @@ DAY_S = 24 * 3600.0
 
 @pytest.fixture
 def listing_store(store: Store) -> ListingStore:
+    """Return the part of the store for listings."""
     return store.listings
 
 
 def test_listing_is_read_unchanged_by_other_processes(opened: Opener, wall: ManualClock) -> None:
-    """All fields that a search or a call reads."""
+    """Compared are all fields that a search or a call reads."""
     first = opened()
     first.listings.keep("f", "srv", LISTING)
     now = wall()
@@ -36,9 +37,11 @@ def test_listing_is_read_unchanged_by_other_processes(opened: Opener, wall: Manu
     assert (LISTING, now) == (replace(stored.listing, definitions=definitions), stored.listed_at)
 
 
-def test_read_returns_the_data_of_several_servers(listing_store: ListingStore) -> None:
-    """Listings are keyed by configuration, pins (approved, seen) by owner. Other servers are
-    absent.
+def test_listing_store_reads_the_data_of_several_servers_at_once(
+    listing_store: ListingStore,
+) -> None:
+    """Listings are stored by the fingerprint of the configuration, pins (approved, last seen) by
+    owner. Servers that were not requested are absent.
     """
     listing_store.keep("f", "srv", LISTING)
     listing_store.keep("other", "srv", LISTING)
@@ -57,7 +60,9 @@ def test_read_returns_the_data_of_several_servers(listing_store: ListingStore) -
     assert {} == listing_store.read({})
 
 
-def test_newer_listing_replaces_the_older(listing_store: ListingStore, wall: ManualClock) -> None:
+def test_newer_stored_listing_replaces_the_older(
+    listing_store: ListingStore, wall: ManualClock
+) -> None:
     listing_store.keep("f", "srv", LISTING)
     wall.tick(9)
     listing_store.keep("f", "srv", Listing())
@@ -80,7 +85,7 @@ def test_each_configuration_has_its_own_listing(listing_store: ListingStore) -> 
 def test_listing_unused_for_a_month_is_deleted(
     listing_store: ListingStore, wall: ManualClock
 ) -> None:
-    """Otherwise the store would grow with every configuration."""
+    """Otherwise each change of a server's configuration would leave a listing behind."""
     listing_store.keep("old", "a", LISTING)
     listing_store.keep("used", "b", LISTING)
     wall.tick(20 * DAY_S)
@@ -94,8 +99,12 @@ def test_listing_unused_for_a_month_is_deleted(
     ]
 
 
-def test_new_configuration_starts_a_sweep(listing_store: ListingStore, wall: ManualClock) -> None:
-    """A short-lived process never sweeps otherwise. A known configuration starts no sweep."""
+def test_first_listing_of_a_configuration_deletes_old_listings(
+    listing_store: ListingStore, wall: ManualClock
+) -> None:
+    """A short-lived process starts no other sweep. A listing of a known configuration starts
+    none.
+    """
     listing_store.keep("old", "a", LISTING)
     listing_store.keep("known", "b", LISTING)
     wall.tick(31 * DAY_S)
@@ -111,7 +120,7 @@ def test_new_configuration_starts_a_sweep(listing_store: ListingStore, wall: Man
 
 
 def test_first_definition_is_approved_and_changes_are_reported(listing_store: ListingStore) -> None:
-    """A change is reported until it is approved."""
+    """A change is reported again until a person approves it."""
     first = listing_store.record_seen("o", {"a": "1", "b": "1"})
     changed = listing_store.record_seen("o", {"a": "2", "b": "1", "c": "9"})
     other = listing_store.record_seen("p", {"a": "2"})
@@ -139,7 +148,7 @@ def test_approve_ignores_definitions_changed_since_the_review(listing_store: Lis
 
 
 def test_definition_is_available_by_digest_while_approved(listing_store: ListingStore) -> None:
-    """A person compares the approved definition with the listed one."""
+    """A person compares the approved definition with the one that the server lists now."""
     (pay, look, *_), digests = LISTING.definitions, LISTING.digests
     listing_store.keep("f", "srv", LISTING)
     listing_store.record_seen("o", digests)

@@ -17,8 +17,8 @@ THREADS = 8
 ROUNDS = 5
 
 
-def test_data_is_available_after_closing(opened: Opener) -> None:
-    """Both the same store and another one at the same place have the data."""
+def test_closed_store_makes_its_data_available_again(opened: Opener) -> None:
+    """The closed store opens again, and another store at the same place has the same data."""
     store = opened()
     store.vectors.put("m", {"a": np.ones(2, np.float32)})
     store.entries.put([Entry(kind="agent", name="a")])
@@ -32,8 +32,8 @@ def test_data_is_available_after_closing(opened: Opener) -> None:
         assert reopened.listings.listing("f") is not None
 
 
-def test_text_with_a_lone_surrogate_is_refused_with_its_batch(store: Store) -> None:
-    """JSON allows lone surrogates. The store stays usable."""
+def test_put_refuses_all_entries_if_one_has_a_lone_surrogate(store: Store) -> None:
+    """JSON allows lone surrogates, UTF-8 does not. The store stays usable."""
     vector = np.ones(2, np.float32)
 
     with pytest.raises(StoreError):
@@ -44,7 +44,7 @@ def test_text_with_a_lone_surrogate_is_refused_with_its_batch(store: Store) -> N
     assert {} == store.vectors.get("m", ["good"]) == dict(store.entries.rules())
 
 
-def test_concurrent_threads_lose_no_data(store: Store) -> None:
+def test_store_loses_no_data_with_concurrent_threads(store: Store) -> None:
     """All threads write all keys, and read while others write."""
 
     def work(thread: int) -> bool:

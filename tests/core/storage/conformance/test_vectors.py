@@ -11,14 +11,16 @@ from gateway.storage import Store
 
 @pytest.fixture
 def vectors(store: Store) -> VectorStore:
+    """Return the part of the store for vectors."""
     return store.vectors
 
 
 def row(*numbers: float) -> np.ndarray:
+    """Return *numbers* as a vector."""
     return np.asarray(numbers, dtype=np.float32)
 
 
-def test_vectors_are_read_bit_by_bit(vectors: VectorStore) -> None:
+def test_stored_vectors_are_read_without_any_rounding(vectors: VectorStore) -> None:
     """A rounded vector could change the ranking."""
     vectors.put("m", {"a": row(0.1, -2), "b": row(3)})
 
@@ -29,7 +31,7 @@ def test_vectors_are_read_bit_by_bit(vectors: VectorStore) -> None:
     assert np.float32 == stored["a"].dtype
 
 
-def test_models_have_separate_vectors(vectors: VectorStore) -> None:
+def test_each_model_has_its_own_vectors(vectors: VectorStore) -> None:
     """Each model has another vector for the same text."""
     vectors.put("m", {"a": row(1)})
     vectors.put("n", {"a": row(2)})
@@ -38,7 +40,7 @@ def test_models_have_separate_vectors(vectors: VectorStore) -> None:
     assert {} == vectors.get("o", ["a"])
 
 
-def test_get_accepts_thousands_of_keys(vectors: VectorStore) -> None:
+def test_vector_store_accepts_thousands_of_keys(vectors: VectorStore) -> None:
     """SQLite limits the number of variables in a statement."""
     vectors.put("m", {str(number): row(number) for number in range(1203)})
 
