@@ -44,7 +44,9 @@ from gateway.search.rank.policies import CatalogRanking as CatalogRanking
 from gateway.search.rank.policies import Keywords as Keywords
 from gateway.search.rank.policies import PolicyEvidence as PolicyEvidence
 from gateway.search.rank.policies import all_rankings as all_rankings
+from gateway.search.rank.policies import by_words as by_words
 from gateway.search.rank.policies import count_keywords as count_keywords
+from gateway.search.rank.policies import explain_scores as explain_scores
 from gateway.search.request import SearchArguments as SearchArguments
 from gateway.search.request import prepare as prepare
 from gateway.search.request import words as words

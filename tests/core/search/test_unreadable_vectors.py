@@ -27,7 +27,7 @@ def register_signals():
 RANKING = """
 from gateway.errors import StoreError
 from gateway.hookspecs import hookimpl
-from gateway.search.rank.policies import by_words, explain_scores
+from gateway.search import by_words, explain_scores
 
 def check(evidence):
     if evidence.candidates is not None:

@@ -17,8 +17,7 @@ from tests.fakes import codes, names, tool
 BACKWARDS = """
 import numpy as np
 from gateway.hookspecs import hookimpl
-from gateway.search.rank.fusion import RankedList
-from gateway.search.rank.policies import explain_scores
+from gateway.search import RankedList, explain_scores
 
 class Backwards:
     uses_vectors, is_exact = False, True
