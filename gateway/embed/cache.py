@@ -31,8 +31,7 @@ def fit_text(text: str, limits: EmbeddingLimits) -> str:
     """Return *text* in a form that any embedding service accepts.
 
     Lone surrogates and NUL are replaced, and a blank text becomes `BLANK`. The end of a text that
-    is
-    too long is cut, because names and purposes come first.
+    is too long is cut, because names and purposes come first.
     """
     clipped = text[: limits.max_chars].encode("utf-8", "replace").decode().replace("\x00", " ")
     return clipped if clipped.strip() else BLANK
@@ -151,8 +150,7 @@ class QueryEmbedder:
         Args:
             texts: One or more texts.
             dimensions: Length of the index's vectors; None if unknown. An answer with another
-                length
-                raises an error.
+                length raises an error.
 
         Raises:
             GatewayError: If the embedder is skipped because it does not respond.

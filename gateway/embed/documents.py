@@ -240,8 +240,7 @@ class _EmbeddingJob:
 
         Returns:
             The two halves of *keys* if the service refuses the request because of a text; empty if
-            no
-            text remains; None if the embedder failed.
+            no text remains; None if the embedder failed.
         """
         if not keys:
             return ()
@@ -284,8 +283,7 @@ class _EmbeddingJob:
         """Return whether the service refused a request but accepts other texts.
 
         After some refusals without any vector, the service may refuse every text. A plain text is
-        then
-        sent as a test.
+        then sent as a test.
         """
         if not is_refusal(answer.error):
             return False

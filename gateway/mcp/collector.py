@@ -136,8 +136,7 @@ class DefinitionCollector:
         """Add a definition of the host's own source, if it is usable.
 
         If the source is *trusted*, only the name of the definition is checked. A schema without a
-        type
-        gets the type ``object``.
+        type gets the type ``object``.
         """
         method = _METHODS_BY_KIND.get(definition.kind, ListMethod("", "", definition.kind, "name"))
         item = {

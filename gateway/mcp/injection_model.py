@@ -5,8 +5,7 @@ pairs of nearby stems. Each feature is hashed to a weight. The weights of the ch
 summed and divided by the square root of the number of these features. The same is done for the word
 features. The score of a sentence is the sum of the two quotients. The score of a text is the score
 of its best sentence or of its best two adjacent sentences, so that a long honest text cannot hide
-an
-instruction.
+an instruction.
 
 `injection_weights.md` describes the training data and the training command.
 """
@@ -85,8 +84,7 @@ def split_sentences(text: str) -> list[str]:
     """Return the distinct sentences of *text*, each in the form of `fold`.
 
     A long sentence is returned in overlapping pieces. Sentences with fewer than three letters are
-    left
-    out.
+    left out.
     """
     parts = _SENTENCE_END.split(fold(text))
     sentences = dict.fromkeys(" ".join(part.split()).strip(_PUNCTUATION) for part in parts)

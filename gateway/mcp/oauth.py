@@ -6,8 +6,7 @@
   unchanged.
 * The browser returns to a loopback address, which accepts one answer (RFC 8252).
 * The issuer is stored with the tokens, so that a refresh after a restart uses the same
-  authorization
-  server.
+  authorization server.
 """
 
 from __future__ import annotations

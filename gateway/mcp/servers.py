@@ -66,8 +66,7 @@ class OAuth:
     client_secret: str = field(default="", repr=False)
     client_metadata_url: str = ""
     """An https URL of a document that describes the OAuth client. The URL is also the client's id.
-    Only
-    some authorization servers support this."""
+    Only some authorization servers support this."""
     callback_port: int = 0
     """Port on this machine to which the browser returns; 0 chooses a free one."""
     store: TokenStoreKind = "file"
@@ -146,8 +145,7 @@ class StdioServer:
     cwd: Path | None = None
     written: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """Environment variables as written in the configuration file, with unresolved references to
-    secrets;
-    empty without a file."""
+    secrets; empty without a file."""
 
     def __post_init__(self) -> None:
         if not self.command.strip():
@@ -204,8 +202,7 @@ class HttpServer:
     """URL or file of an OpenAPI document, if the target is an HTTP API and not an MCP server; else
     empty.
     For an API, ``url`` is the base URL of the API or the URL of the document. In the second case,
-    the
-    document names a base URL on the same host.
+    the document names a base URL on the same host.
     """
     opener: ApiOpener | None = field(default=None, compare=False, repr=False)
     """Creates a server object from the HTTP API. The gateway takes this function from a plugin."""

@@ -82,8 +82,7 @@ class Session:
 
     close_timeout_s = 8.0
     """Maximum time that `close` waits, in seconds. A child process that ignores every signal but
-    SIGKILL
-    takes 4 s, and the SDK needs a little more.
+    SIGKILL takes 4 s, and the SDK needs a little more.
     """
 
     server: str

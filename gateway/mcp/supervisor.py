@@ -60,8 +60,7 @@ class ServerSession(Connection, Protocol):
     """Session of a server, with the requests that it sends.
 
     `gateway.mcp.session.Session` implements this protocol. That module imports mcp, which must not
-    be
-    loaded when a gateway starts with stored listings.
+    be loaded when a gateway starts with stored listings.
     """
 
     async def list_tools(self) -> Listing:

@@ -47,8 +47,7 @@ def grant_of(token: Secret) -> str:
 
     Tokens with equal digests are exchanged only once. All other claims count, because the token
     endpoint may decide by any claim. The signature was checked when the token arrived. A token that
-    is
-    not a JSON Web Token is digested as a whole.
+    is not a JSON Web Token is digested as a whole.
     """
     text = token.reveal()
     try:

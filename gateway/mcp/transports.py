@@ -269,10 +269,8 @@ class _CountedStream(httpx2.AsyncByteStream):
     """Body of an HTTP answer, counted and repaired while it is read.
 
     In a stream of events, each event is a message that ends with an empty line. An unpaired
-    surrogate
-    is replaced by ``?``, because the SDK would reject the whole message. If the body raises an
-    error,
-    the SDK fails only this request.
+    surrogate is replaced by ``?``, because the SDK would reject the whole message. If the body
+    raises an error, the SDK fails only this request.
     """
 
     def __init__(self, inner: httpx2.AsyncByteStream, traffic: Traffic, kind: str) -> None:

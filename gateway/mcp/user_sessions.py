@@ -3,8 +3,7 @@
 * A session belongs to one user for its whole life, and uses only the credentials of this user.
 * The server's shared session is used for listings, never for calls.
 * The number of sessions is limited. Idle sessions end. At the limit, the least recently used
-  session
-  is closed.
+  session is closed.
 
 All functions here run on one event loop.
 """

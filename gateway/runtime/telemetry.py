@@ -297,8 +297,7 @@ def _report_gauges(telemetry: Telemetry, provider: object, meter: metrics.Meter)
     Args:
         telemetry: Telemetry of one gateway.
         provider: Provider that collects the gauges. If it is a class, the gauges are reported to
-            the
-            process's provider, which may be set later.
+            the process's provider, which may be set later.
         meter: Meter of the provider.
     """
     with _LOCK:

@@ -74,12 +74,10 @@ class Guard:
     * Host: must be one of the server's own names, with any port, because another port may be mapped
       to the server's port.
     * Origin: must be an origin in `HttpOptions.origins`, or the server's own origin on loopback,
-      with
-      the same port.
+      with the same port.
     * Token: required except for `LIVENESS`, the console, the pages below `SIGN_IN` (which ask for
-      the
-      token themselves), the pages below `ACCOUNT`, and the metadata of the protected resource (RFC
-      9728). The ASGI scope then contains the caller under `CALLER`.
+      the token themselves), the pages below `ACCOUNT`, and the metadata of the protected resource
+      (RFC 9728). The ASGI scope then contains the caller under `CALLER`.
     * Streams end when the token of their request expires. Running calls do not.
 
     Args:

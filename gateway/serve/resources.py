@@ -204,8 +204,7 @@ def readable_block(block: JsonObject, server: str) -> dict[str, object]:
     """Convert a content block of the upstream *server* to a block that every client can read.
 
     The block's URI becomes an address of this server. Web URIs stay unchanged, and so do all URIs
-    if
-    *server* is empty. A block of an unknown type becomes its JSON text.
+    if *server* is empty. A block of an unknown type becomes its JSON text.
     """
     if not is_well_formed(block):
         return {"type": "text", "text": json.dumps(block, ensure_ascii=False, default=str)}

@@ -198,8 +198,7 @@ class _Governance:
         """Return the access of one item, combined from the rules for its source, server and names.
 
         The access is at most as wide as the access of the server. For an alias, it is also at most
-        as
-        wide as the access of the original.
+        as wide as the access of the original.
         """
         result = self.listed.get(server)
         whole = result.registration.access if result else NO_ACCESS_RULE

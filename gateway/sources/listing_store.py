@@ -145,8 +145,7 @@ def attempt_store(
 
     If the store fails, *fallback* and a diagnostic are returned. *prefix* begins its text. If a
     damaged store was rebuilt, *work* is repeated (a store has two files), and a diagnostic reports
-    the
-    lost data.
+    the lost data.
     """
     try:
         return work(), ()

@@ -24,8 +24,7 @@ class NameBindings:
     Args:
         store: Store of the bindings.
         scope: Returns the owner of the bindings in the store. If the owner is empty, bindings are
-            not
-            stored.
+            not stored.
     """
 
     def __init__(self, store: ListingStore, scope: Callable[[], str]) -> None:

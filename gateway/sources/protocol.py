@@ -65,8 +65,7 @@ class Source(Protocol):
     @property
     def server(self) -> str:
         """Name that the host gave the source. It is unique in a gateway, and is not the name that a
-        server
-        reports.
+        server reports.
         """
 
     @property

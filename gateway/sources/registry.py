@@ -225,8 +225,7 @@ class ListResult:
     listing: Listing
     failed: bool = False
     """True if the source, or a part of a combined source, could not be listed. Its definitions then
-    come
-    from the last listing, or are missing.
+    come from the last listing, or are missing.
     """
 
     def makes_same_index(self, other: ListResult) -> bool:

@@ -4,8 +4,7 @@
         client = OpenAI(base_url=model.base_url, api_key="test")
 
 It serves Chat Completions, the Responses API (both also under Azure's paths), embeddings and the
-list
-of models. ``HTTP_PROXY`` applies to 127.0.0.1 too, unless ``NO_PROXY`` contains the address.
+list of models. ``HTTP_PROXY`` applies to 127.0.0.1 too, unless ``NO_PROXY`` contains the address.
 """
 
 from __future__ import annotations

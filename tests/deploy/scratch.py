@@ -6,14 +6,11 @@ An empty layer is mounted over the machine's root and disappears with the proces
 * ``unshare --mount python -m tests.deploy.scratch build FOLDER`` runs the build stage; its /opt and
   /wheels are then in FOLDER.
 * ``unshare --mount python -m tests.deploy.scratch exec FOLDER COMMAND…`` runs a command in the
-  built
-  environment.
+  built environment.
 * ``unshare --mount --net python -m tests.deploy.scratch serve SPEC`` runs the runtime stage; then
-  its
-  user starts the service on a read-only root. Standard output is one JSON document with the
+  its user starts the service on a read-only root. Standard output is one JSON document with the
   observations. SPEC is JSON: ``layer``, an empty folder; ``opt``, the result of a build, or null
-  for
-  this environment; ``env``, ``command`` and ``requests``.
+  for this environment; ``env``, ``command`` and ``requests``.
 """
 
 from __future__ import annotations

@@ -52,8 +52,7 @@ def check(
     Each tool is ready (0), to be retried later (10), blocked until a person acts (11), or unknown
     (12).
     The highest number is the exit code. Without --live no server is started or contacted. --json
-    also
-    prints the digest of each tool's schemas.
+    also prints the digest of each tool's schemas.
     """
     manifest = read_config(config)
     digests = dict(map(_parse_id, ids))

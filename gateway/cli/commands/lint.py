@@ -61,8 +61,7 @@ def lint(
     """Report problems of your tools' definitions, their cost and possible fixes.
 
     Helpful search texts are shown as a diff of the configuration that you may apply. Nothing else
-    is
-    written. Without --model nothing is sent anywhere.
+    is written. Without --model nothing is sent anywhere.
     """
     own_requests = [
         request for file in requests or () for request in read_file(file, parse).requests

@@ -121,8 +121,7 @@ def report(
     """Report tools that are never found or called, and the effect of the usage signals.
 
     Searches and calls of all tenants count. With --tenant, those of this tenant and without a
-    tenant
-    count.
+    tenant count.
     """
     with (
         open_call_log(config) as call_log,

@@ -72,8 +72,7 @@ class GraphEdit:
 
         Raises:
             ConfigError: If the document changed after the edit was planned or its diff was shown,
-                or
-                cannot be written.
+                or cannot be written.
         """
         if revision not in {None, self.revision}:
             raise ConfigError(f"{self.path!r} changed in the meantime: review the diff again")

@@ -178,8 +178,7 @@ class PgvectorEngine:
 
         Args:
             timeout_s: Timeout of a read transaction, in seconds. 0 opens a write transaction
-                without
-                a timeout.
+                without a timeout.
         """
         settings = {"search_path": self.make(), "statement_timeout": f"{1000 * timeout_s:.0f}"}
         begin = self._database.reading if timeout_s else self._database.transaction
@@ -314,8 +313,7 @@ class PgvectorEngine:
 
 def _take(cursor: psycopg.ServerCursor[Any], passes: Passes, count: int, limit: int) -> Ids:
     """Fetch about *limit* ids from *cursor*, and return the ids that *passes* accepts. Stop earlier
-    if
-    *count* ids pass.
+    if *count* ids pass.
     """
     near: Ids = np.zeros(0, dtype=np.int64)
     for _ in range(0, limit, _FETCHED):

@@ -228,8 +228,7 @@ class _InputValues:
         Args:
             inputs: Inputs of the registry entry.
             from_environment: For a required input without a value, refer to the environment
-                variable
-                with its name, if that is set.
+                variable with its name, if that is set.
         """
         values: list[tuple[Input, str]] = []
         for item in inputs:

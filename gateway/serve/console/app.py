@@ -154,8 +154,7 @@ class _Console:
         """Redirect to the first page. If the address contains the launch token, sign in first.
 
         Other tokens are ignored here. Addresses are logged, and an attacker's link with another
-        token
-        could sign a browser in as the attacker.
+        token could sign a browser in as the attacker.
         """
         request.scope[ROUTE] = CONSOLE
         token = request.query_params.get("token", "")

@@ -289,8 +289,7 @@ async def test_token_refresh_does_not_undo_a_sign_out_or_a_new_sign_in(
 
 async def test_refreshed_tokens_are_stored_again_after_a_failed_write(place: Place) -> None:
     """The old refresh token is already invalid. If the new tokens were lost, the user would have to
-    sign in
-    again.
+    sign in again.
     """
     place.sign_in("ada")
     failing = Event()
