@@ -15,24 +15,46 @@ from typing import Any
 
 import pytest
 
-import gateway
 from gateway import Gateway
 
-ROOT = Path(gateway.__file__).parent
+ROOT = Path(__file__).parents[1]
 ENTRY_POINTS = (
     "gateway.call.calls.Calls.invoke",
     "gateway.call.hooks.CallHook",
+    "gateway.catalog.catalog.Catalog",
+    "gateway.chat.client.AsyncAutoDiscoveryClient",
+    "gateway.chat.client.AutoDiscoveryClient",
+    "gateway.chat.client.Middleware",
+    "gateway.embed.openai.OpenAIEmbedder",
+    "gateway.embed.protocol.Embedder",
     "gateway.gateway.Gateway",
     "gateway.gateway.Gateway.add_server",
     "gateway.gateway.Gateway.search",
     "gateway.hookspecs",
+    "gateway.mcp.servers.HttpServer",
+    "gateway.mcp.servers.OAuth",
+    "gateway.mcp.servers.StdioServer",
     "gateway.options.Options",
     "gateway.options.policies.AccessPolicy",
+    "gateway.plugins.local.embedder.LocalEmbedder",
+    "gateway.plugins.quality.metrics.score",
+    "gateway.plugins.quality.requests.parse",
+    "gateway.search.openai.OpenAINormalizer",
+    "gateway.search.signals.signal.Signal",
+    "gateway.sources.transforms.TransformedSource",
+    "gateway.sources.virtual.Alias",
+    "gateway.sources.virtual.VirtualServer",
+    "gateway.storage.protocol.SqliteStore",
     "gateway.sync.SyncGateway",
     "gateway.types.caller.Caller",
     "gateway.types.entities.Filters",
     "gateway.types.entities.Hints",
     "gateway.types.search.SearchResult",
+    "graphs.expansion.expand",
+    "graphs.graph_builder.compile_facts",
+    "graphs.markdown.dialect.parse",
+    "graphs.rdf.sparql.query_sparql",
+    "graphs.text_search.search_text",
 )
 """Names whose docstrings must have an example."""
 
@@ -41,8 +63,8 @@ def docstrings() -> Iterator[tuple[str, str]]:
     """Yield the dotted name of an object and its docstring, for each docstring with an
     example.
     """
-    for path in sorted(ROOT.rglob("*.py")):
-        parts = ("gateway", *path.relative_to(ROOT).with_suffix("").parts)
+    for path in sorted([*(ROOT / "gateway").rglob("*.py"), *(ROOT / "graphs").rglob("*.py")]):
+        parts = path.relative_to(ROOT).with_suffix("").parts
         source = path.read_text(encoding="utf-8")
         if ">>> " in source:
             yield from _docstrings(ast.parse(source), ".".join(parts).removesuffix(".__init__"))
@@ -80,8 +102,8 @@ def test_docstring_example_prints_the_documented_output(name: str) -> None:
 
 
 def _module_of(name: str) -> str:
-    while not (ROOT.parent / f"{name.replace('.', '/')}.py").is_file():
-        if (ROOT.parent / name.replace(".", "/") / "__init__.py").is_file():
+    while not (ROOT / f"{name.replace('.', '/')}.py").is_file():
+        if (ROOT / name.replace(".", "/") / "__init__.py").is_file():
             break
         name = name.rpartition(".")[0]
     return name
