@@ -25,8 +25,9 @@ from gateway.catalog.selection import Selection
 from gateway.cli import options
 from gateway.cli.app import COMMANDS
 from gateway.cli.exit_codes import EPILOG, INTERRUPTED, NOTHING, OK, UNAVAILABLE, USAGE
-from gateway.cli.tables import counted, document, printable, to_json
+from gateway.cli.tables import document, printable, to_json
 from gateway.errors import ConfigError, InvalidRequestError
+from gateway.runtime.text import counted
 from gateway.types import CODES, Caller, Diagnostic, Status
 from graphs.errors import GraphError
 

@@ -92,11 +92,6 @@ def age_text(seconds: float | None) -> str:
     return f"{seconds // size:.0f} {unit} ago"
 
 
-def counted(count: int, singular: str, plural: str = "") -> str:
-    """Return *count* with a noun, such as "1 tool" or "2 tools"."""
-    return f"{count} {singular if count == 1 else plural or f'{singular}s'}"
-
-
 def table(items: Iterable[object], *columns: str) -> Table:
     """Return a table without a frame: one row per item, one column per path.
 

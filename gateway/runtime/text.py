@@ -183,6 +183,11 @@ def _wide_characters() -> re.Pattern[str]:
     )
 
 
+def counted(count: int, singular: str, plural: str = "") -> str:
+    """Return *count* with a noun, such as "1 tool" or "2 tools"."""
+    return f"{count} {singular if count == 1 else plural or f'{singular}s'}"
+
+
 def near(name: str, names: Iterable[str], *, limit: int = 5) -> tuple[str, ...]:
     """Return up to *limit* of *names* that are similar to *name*, most similar first.
 

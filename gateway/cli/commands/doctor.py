@@ -23,7 +23,7 @@ from gateway.cli.commands.servers import ServerStatus, is_about, server_statuses
 from gateway.cli.commands.trust import changes_of, similar_of
 from gateway.cli.exit_codes import OK, UNAVAILABLE, USAGE
 from gateway.cli.session import command_options, open_store, read_config
-from gateway.cli.tables import counted, table
+from gateway.cli.tables import table
 from gateway.config.manifest import Manifest
 from gateway.errors import GatewayError
 from gateway.index.entity_rows import check_rows
@@ -34,6 +34,7 @@ from gateway.options.environment import environment, resolved
 from gateway.plugin_manager import load_plugins, own_plugins
 from gateway.runtime import VERSION
 from gateway.runtime.atomic_file import make_private_folder
+from gateway.runtime.text import counted
 from gateway.serve.authenticator import Authenticator, read_token_file
 from gateway.serve.http_options import HttpOptions
 from gateway.serve.identity.issuers import Issuer

@@ -16,7 +16,7 @@ from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
 from gateway.cli.exit_codes import NOTHING, OK
 from gateway.cli.session import CatalogSession, open_session, read_config, with_model
-from gateway.cli.tables import counted, pairs, table, to_jsonable
+from gateway.cli.tables import pairs, table, to_jsonable
 from gateway.config.config_file import read_text, write_text
 from gateway.config.manifest import NormalizerSettings
 from gateway.discovery.token_counter import token_counter
@@ -46,6 +46,7 @@ from gateway.plugins.quality.requests import (
 from gateway.plugins.quality.twins import hold_out
 from gateway.plugins.usage.call_log import CallLog
 from gateway.plugins.usage.tables import call_log_of
+from gateway.runtime.text import counted
 from gateway.types import ANYONE, Caller, Entity
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, document_output, note, stderr
 from gateway.cli.exit_codes import OK, USAGE
 from gateway.cli.session import CatalogSession, open_session
-from gateway.cli.tables import counted, document, pairs, table
+from gateway.cli.tables import document, pairs, table
 from gateway.config.config_file import read_text, write_text
 from gateway.errors import ConfigError
 from gateway.index.compiler import host_names
@@ -26,7 +26,7 @@ from gateway.index.tool_graph import ToolGraph
 from gateway.mcp.json_fetch import ask_endpoint
 from gateway.plugins.graph_tools.edge_proposals import batches
 from gateway.plugins.graph_tools.graph_view import GraphView, rule_of
-from gateway.runtime.text import estimate_tokens
+from gateway.runtime.text import counted, estimate_tokens
 from gateway.types import Caller
 from gateway.types.caller import filters_for
 from graphs.facts.fact import Fact

@@ -17,7 +17,7 @@ from gateway.cli.command import Output, command, command_group, note
 from gateway.cli.commands.evaluation import MODEL_TIMEOUT_S, OutFile, listing, read_file, write_file
 from gateway.cli.exit_codes import NOTHING
 from gateway.cli.session import CatalogSession, open_session, read_config, with_model
-from gateway.cli.tables import counted, to_jsonable
+from gateway.cli.tables import to_jsonable
 from gateway.config.config_file import read_text
 from gateway.config.json_edit import with_member
 from gateway.config.manifest import NormalizerSettings
@@ -30,6 +30,7 @@ from gateway.plugins.quality.suggestions import (
     write_by_model,
     write_by_rules,
 )
+from gateway.runtime.text import counted
 from gateway.types import ANYONE, Caller
 
 _NO_NEWLINE = "\\ No newline at end of file\n"

@@ -26,7 +26,7 @@ from gateway.cli.session import (
     read_config,
     select_server,
 )
-from gateway.cli.tables import age_text, counted, table, to_jsonable
+from gateway.cli.tables import age_text, table, to_jsonable
 from gateway.config.config_file import read_text, server_table, set_server, write_text
 from gateway.config.json_edit import without_member
 from gateway.config.manifest import Manifest
@@ -36,6 +36,7 @@ from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.mcp.servers import StdioServer
 from gateway.runtime.naming import check_server_name, to_server_name
+from gateway.runtime.text import counted
 from gateway.sources.listing_store import ListingStore
 from gateway.sync import SyncGateway
 from gateway.types import Diagnostic

@@ -12,7 +12,7 @@ from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
 from gateway.cli.exit_codes import NOTHING
 from gateway.cli.session import CatalogSession, open_session, read_config
-from gateway.cli.tables import counted, pairs, table, to_jsonable
+from gateway.cli.tables import pairs, table, to_jsonable
 from gateway.config.config_file import read_text, write_text
 from gateway.errors import InvalidRequestError
 from gateway.options.environment import catalog_store_path
@@ -20,6 +20,7 @@ from gateway.plugins.quality.requests import RequestSet, parse
 from gateway.plugins.quality.tuning import Tuning, undo
 from gateway.plugins.quality.tuning import tune as learn
 from gateway.runtime.json_models import read_value
+from gateway.runtime.text import counted
 from gateway.types import ANYONE, Caller
 
 app = command_group()

@@ -35,6 +35,7 @@ from gateway.plugins.provision.install import install
 from gateway.plugins.provision.plan import Plan, Programs
 from gateway.plugins.provision.policy import Consent, PolicyCheck, Question, Stage, refuse_all
 from gateway.runtime.atomic_file import FOLDER_MODE, make_private_file, make_private_folder
+from gateway.runtime.text import counted
 from gateway.sources.mcp import McpSource
 from gateway.storage.host_key import approval_key
 from gateway.types import Diagnostic, Entity, Filters, Match
@@ -202,7 +203,7 @@ class Steps:
         return replace(
             self.planned,
             outcome="installed",
-            reason=f"{len(tools)} tool{'s' * (len(tools) != 1)} can be called",
+            reason=f"{counted(len(tools), 'tool')} can be called",
             plan=plan,
             server=plan.server,
             tools=tools,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from gateway.errors import InvalidRequestError
 from gateway.plugins.quality.report import EvalReport, Outcome
 from gateway.runtime.gains import measure_gain
+from gateway.runtime.text import counted
 
 JUDGED = ("recall@5", "complete@10", "false_accepts")
 """Names of the figures that decide whether an evaluation got worse."""
@@ -115,9 +116,7 @@ def _catalog_difference(before: Mapping[str, str], after: Mapping[str, str]) -> 
         "removed": len(before.keys() - after.keys()),
         "changed": sum(after[key] != before[key] for key in before.keys() & after.keys()),
     }
-    return ", ".join(
-        f"{count} tool{'s' * (count != 1)} {word}" for word, count in counts.items() if count
-    )
+    return ", ".join(f"{counted(count, 'tool')} {word}" for word, count in counts.items() if count)
 
 
 def _changes(pairs: Sequence[tuple[Outcome, Outcome]], tolerance: float) -> dict[str, FigureChange]:

@@ -23,6 +23,7 @@ from gateway.plugins.quality.offline import offline_requests
 from gateway.plugins.quality.report import EvalReport
 from gateway.plugins.quality.requests import EvalRequest, RequestSet, freeze
 from gateway.plugins.quality.variants import Tunable, variant_of
+from gateway.runtime.text import counted
 from gateway.types import ANYONE, Caller, Entity
 
 MIN_REQUESTS = 30
@@ -130,7 +131,7 @@ def _reason(comparison: Comparison, unfound: Sequence[str]) -> str:
         return f"not kept, because the gain is uncertain: {points}"
     if unfound:
         named = ", ".join(unfound[:5])
-        count = f"{len(unfound)} tool{'s' * (len(unfound) != 1)}"
+        count = counted(len(unfound), "tool")
         return f"not kept, because {count} would no longer be found: {named}"
     return f"kept: {points}, on requests that were not examples"
 
