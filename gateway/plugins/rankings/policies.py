@@ -34,6 +34,7 @@ from gateway.search.rank.parameters import (
     WEIGHTED_KEYWORDS,
 )
 from gateway.search.rank.policies import (
+    CatalogRanking,
     Keywords,
     PolicyEvidence,
     by_words,
@@ -120,6 +121,14 @@ class Legacy:
                 parts = cosine, (cosine + 1) / 2, boost, LEGACY_BOOST * boost, scoring.score
                 _log.debug(line, *_name_and_kind(evidence, position), *parts)
         return scorings
+
+
+POLICIES: Mapping[str, CatalogRanking] = {
+    "hybrid": Hybrid(),
+    "weighted": Weighted(),
+    "legacy": Legacy(),
+}
+"""Policies of this plugin, keyed by name."""
 
 
 def _name_and_kind(evidence: PolicyEvidence, position: int) -> tuple[str, str]:

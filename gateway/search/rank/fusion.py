@@ -11,10 +11,11 @@ In the strategy ``auto``, the score is the weighted sum of the signals in
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
+from typing import TypeVar
 
 import numpy as np
 
@@ -23,6 +24,8 @@ from gateway.index.eligibility import Positions
 from gateway.runtime.vectors import Vector
 from gateway.search.signals.signal import Pool, Signal
 from gateway.types import Entity
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,13 +66,23 @@ def fuse(pool: Pool, signals: Sequence[Signal]) -> tuple[RankedList, dict[str, V
     terms: dict[str, Vector] = {}
     scores = np.zeros(len(pool.positions), dtype=np.float32)
     for signal in signals:
-        term = attempt_call(partial(_signal_term, signal, replace(pool, scores=scores)))
+        term = attempt_plugin(partial(_signal_term, signal, replace(pool, scores=scores)))
         if not isinstance(term, Failed):
             terms[signal.name] = term
             scores = scores + term
-        elif isinstance(term.error, StoreError):
-            raise term.error
     return RankedList.of(pool.positions, scores), terms
+
+
+def attempt_plugin(work: Callable[[], T]) -> T | Failed:
+    """Call a ranking function of a plugin, and return its exception as a value.
+
+    Raises:
+        StoreError: If the vectors cannot be read, which is no fault of the plugin.
+    """
+    result = attempt_call(work)
+    if isinstance(result, Failed) and isinstance(result.error, StoreError):
+        raise result.error
+    return result
 
 
 def _signal_term(signal: Signal, pool: Pool) -> Vector:

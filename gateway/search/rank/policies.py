@@ -18,19 +18,12 @@ from typing import Protocol, get_args
 
 import numpy as np
 
-from gateway.errors import (
-    ConfigError,
-    Failed,
-    InvalidRequestError,
-    StoreError,
-    attempt_call,
-    missing_plugin,
-)
+from gateway.errors import ConfigError, Failed, InvalidRequestError, missing_plugin
 from gateway.index.candidates import Candidates
 from gateway.index.eligibility import Mask, Positions
 from gateway.index.snapshot import Snapshot
 from gateway.runtime.vectors import NDArray, Vector
-from gateway.search.rank.fusion import RankedList
+from gateway.search.rank.fusion import RankedList, attempt_plugin
 from gateway.search.rank.parameters import (
     KEYWORD_BOOSTS,
     KEYWORD_TOOL,
@@ -139,12 +132,10 @@ def rank_catalog(
     Raises:
         StoreError: If the vectors cannot be read.
     """
-    ranked = attempt_call(partial(_rank_eligible, policy, evidence))
-    if not isinstance(ranked, Failed):
-        return ranked, None
-    if isinstance(ranked.error, StoreError):
-        raise ranked.error
-    return by_words(evidence.lexical.scores, evidence.mask), ranked
+    ranked = attempt_plugin(partial(_rank_eligible, policy, evidence))
+    if isinstance(ranked, Failed):
+        return by_words(evidence.lexical.scores, evidence.mask), ranked
+    return ranked, None
 
 
 def explain_ranking(
@@ -155,12 +146,8 @@ def explain_ranking(
     Raises:
         StoreError: If the vectors cannot be read.
     """
-    scorings = attempt_call(partial(policy.explain, evidence, ranked))
-    if not isinstance(scorings, Failed):
-        return scorings
-    if isinstance(scorings.error, StoreError):
-        raise scorings.error
-    return {}
+    scorings = attempt_plugin(partial(policy.explain, evidence, ranked))
+    return {} if isinstance(scorings, Failed) else scorings
 
 
 def _rank_eligible(policy: CatalogRanking, evidence: PolicyEvidence) -> RankedList:
