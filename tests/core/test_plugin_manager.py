@@ -374,14 +374,22 @@ async def test_call_hook_of_another_distribution_runs_around_calls(
 ) -> None:
     install_plugin("waiting", WAITING)
     install_plugin(f"guard{order}", GUARDRAIL.replace("ORDER", order))
-    async with Gateway(options=Options(plugins=("waiting", f"guard{order}"))) as gateway:
+
+    assert names == await check_guarded_calls("waiting", f"guard{order}")
+
+
+async def check_guarded_calls(*plugins: str) -> str:
+    """Check that the guardrail among *plugins* refuses large payments only, and return the names
+    of the call hooks in order.
+    """
+    async with Gateway(options=Options(plugins=plugins)) as gateway:
         gateway.add_tool(pay)
         paid = await gateway.invoke("pay", {"amount": 5})
         with pytest.raises(NotApprovedError, match="too much"):
             await gateway.invoke("pay", {"amount": 500})
 
     assert "paid 5" == paid.text
-    assert names == " ".join(hook.name for hook in gateway.hooks.hooks)
+    return " ".join(hook.name for hook in gateway.hooks.hooks)
 
 
 def pay(amount: int) -> str:

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from gateway.catalog import Entry
-from gateway.errors import ConfigError, NotApprovedError, UnknownToolError
+from gateway.errors import ConfigError, UnknownToolError
 from gateway.gateway import Gateway
 from gateway.options import AccessPolicy, AuditOptions, Options
 from gateway.plugins.access import AccessGate
 from gateway.types import Caller
 from tests.conftest import PATIENT, InstallPlugin, OpenGateway
-from tests.core.test_plugin_manager import GUARDRAIL, VIEWS, pay
+from tests.core.test_plugin_manager import GUARDRAIL, VIEWS, check_guarded_calls
 from tests.fakes import ListSource, tool
 
 DENY = AccessPolicy(action="deny", tools=("*/burn_*",))
@@ -113,14 +113,8 @@ async def test_hook_order_runs_a_third_party_hook_before_or_after_the_access_gat
     install_plugin: InstallPlugin, order: str, names: str
 ) -> None:
     install_plugin(f"guard{order}", GUARDRAIL.replace("ORDER", order))
-    async with Gateway(options=Options(plugins=("access", f"guard{order}"))) as gateway:
-        gateway.add_tool(pay)
-        paid = await gateway.invoke("pay", {"amount": 5})
-        with pytest.raises(NotApprovedError, match="too much"):
-            await gateway.invoke("pay", {"amount": 500})
 
-    assert "paid 5" == paid.text
-    assert names == " ".join(hook.name for hook in gateway.hooks.hooks)
+    assert names == await check_guarded_calls("access", f"guard{order}")
 
 
 def test_second_plugin_that_provides_visibility_is_refused(install_plugin: InstallPlugin) -> None:
