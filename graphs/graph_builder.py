@@ -249,7 +249,7 @@ def _added_texts(
 
 
 def _is_group_edge(edge: Fact) -> bool:
-    """Return whether the host declares that the edge's subject is a member of its object."""
+    """Return whether *edge* is a membership that the host itself states."""
     return edge.declared and EDGE_PREDICATES[edge.predicate] == "member"
 
 

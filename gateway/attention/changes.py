@@ -22,7 +22,7 @@ _PIECE = re.compile(rf".{{1,{_LINE_CHARS}}}?(?:[.;!?] |\\n|$)|.{{1,{_LINE_CHARS}
 """Pattern of the pieces into which long lines are broken for a comparison: sentences, if
 possible."""
 _MAX_LINES = 2000
-"""Maximum number of lines of a difference; a digest represents the rest."""
+"""Maximum number of lines compared on each side; a digest stands for the rest."""
 _CONTEXT_LINES = 2
 _ACCEPTED = "accepted"
 
@@ -35,11 +35,10 @@ class Change:
     """Name for display and approval: the server for its command line, ``server/tool``, or
     ``name:NAME``."""
     server: str
-    """The server that has the changed item now. Approving the whole server approves this change
-    too."""
+    """Server of the changed item; for a name, the server of the tool that would get it."""
     owner: str
     item: str
-    """Name of the changed pin. Its owner is *owner*."""
+    """Key of the changed pin: the key of a definition, `COMMAND_LINE_PIN`, or an exposed name."""
     before: str
     after: str
     """Values of the pin: *before* is the approved one, *after* was last seen. They are digests, or

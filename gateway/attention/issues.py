@@ -69,15 +69,15 @@ _NOTES: Mapping[Code, tuple[IssueKind, Action]] = {
 """Kind and action of the issue for a diagnostic of an index build, keyed by the diagnostic's
 code."""
 _MAX_DETAILS = 3
-"""Maximum number of diagnostics with the same code and server that an issue shows in full."""
+"""Maximum number of diagnostics that one issue shows in full."""
 _COMMANDS: Mapping[Action, str] = {
     "approve": "gateway approve",
     "sign_in": "gateway login",
     "retry": "gateway servers test",
 }
 _CONFIGURED_PIN = "; look at it, then: pin "
-"""Part of the diagnostic for a changed alias with a pin in a file; only an edit of the file
-approves it."""
+"""Text that marks the diagnostic of a changed alias whose pin is in a configuration file. Such a
+change is approved only by an edit of that file, so its issue has no action."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,14 +86,16 @@ class Issue:
 
     kind: IssueKind
     id: str
-    """Argument for the action: an entity id, a server, ``name:NAME``, or several tool ids."""
+    """Argument for the action: the label of a change (see `Change.label`), an entity id, a server,
+    or tool ids separated by ", ". Otherwise the code of a diagnostic, or the name of a plugin."""
     detail: str
     """Description of the problem, which may contain text from servers."""
     since: float | None = None
     """Time at which the problem began, in seconds since the epoch; None if not known."""
     action: Action = ""
     command: str = field(init=False)
-    """Shell command that performs the action for a configured server; "" if there is none."""
+    """Shell command that does the same as *action*; "" if no command does. It works only for
+    servers of a configuration file."""
     digest: str = ""
     """Digest of the value that `Gateway.approve` would approve; "" if there is nothing to
     approve."""
@@ -286,7 +288,11 @@ class IssueFinder:
         return issues
 
     def _noted(self, others: Iterable[Diagnostic]) -> Iterator[Issue]:
-        """Yield one issue for all diagnostics in *others* with the same code and server."""
+        """Yield issues for the diagnostics of the index build and for *others*.
+
+        Diagnostics of one server with the same kind and action share one issue. Without a server,
+        and for stores, diagnostics with the same code share one issue.
+        """
         servers = {
             note: server
             for server, result in self.build.listed.items()

@@ -47,15 +47,17 @@ class Selective(Protocol):
 def needs_approval(entity: Entity, confirm: Confirm, *, can_ask: bool = True) -> bool:
     """Return whether a call of *entity* needs the host's approval.
 
-    Hints from a server can only add restrictions, unless the host trusts the server. In a trusted
-    server, tools marked as not destructive or read-only need no approval. Any other tool counts as
-    possibly destructive, as MCP specifies.
+    Hints of a server that the host does not trust can only add restrictions. Under ``destructive``,
+    tools marked as destructive need approval, and all tools that the host does not vouch for, by
+    trusting their server or by its own hints. Under ``not_read_only``, only tools that the host
+    vouches for and that are marked as read-only, and not as destructive, need none.
 
     Args:
         entity: The tool.
         confirm: The option `ChatOptions.confirm`.
-        can_ask: False if no person can be asked. Then only tools marked as destructive need
-            approval, because hosts trust few servers.
+        can_ask: False if no person can be asked. Then, under ``destructive``, only tools marked as
+            destructive need approval. Otherwise nearly every call would be refused, because hosts
+            trust few servers.
     """
     hints = entity.hints
     if confirm in {"never", "all"}:

@@ -131,8 +131,8 @@ class SqliteStore:
         self._tables: dict[str, SqliteDatabase] = {}
 
     def tables(self, schema: Schema) -> SqliteDatabase:
-        """Return the database of *schema*. Its file has the schema's name and is next to the
-        catalog file.
+        """Return the database of *schema*. Its file is next to the catalog file and has the
+        schema's name; the file of the schema ``usage`` is configured.
         """
         path = self._paths.get(schema.name, self._folder / f"{schema.name}.sqlite3")
         return self._tables.setdefault(schema.name, SqliteDatabase(path, schema))

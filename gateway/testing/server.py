@@ -206,7 +206,8 @@ class ScriptedModel:
         if any(part in text for part in self._refused for text in texts):
             raise InvalidRequestError("the test refuses one of these texts")
         embedded = await self.embedder.embed(texts, role="document")
-        # Only spoilt vectors contain NaN, which is written as NaN.
+        # NaN occurs only if the embedder's `transform` spoils the vectors. It is written as the
+        # literal NaN, which is not valid JSON.
         answer = json.dumps(embeddings_answer(body, embedded))
         return _respond([answer.encode()], _JSON, faults)
 

@@ -1,8 +1,8 @@
-"""Servers that the catalog lacks, from the bundled list and a registry. The gateway's search ranks
-them.
+"""Servers that could be added to the catalog, from the bundled list and a registry.
 
-* Only the registry that the host configured is fetched, at most once a day. While it cannot be
-  reached, the last stored answer is used, whatever its age.
+* Only the registry that the host configured is fetched. A complete answer is stored and used for
+  `ProvisionOptions.cache_s`, by default a day. While the registry cannot be reached, the stored
+  answer is used, whatever its age.
 * Names and descriptions form a separate catalog, searched with the gateway's strategy and embedder,
   so confidences are comparable with those of tools.
 * The bundled list has the format of a registry's answer. The name, version and purpose of each

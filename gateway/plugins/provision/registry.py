@@ -47,7 +47,7 @@ class _Page(BaseModel):
 
 @dataclass(slots=True)
 class RegistryAnswer:
-    """All pages of a registry's answer."""
+    """A registry's answer, joined from its pages; incomplete if `cut` is set."""
 
     raw: list[object] = field(default_factory=list)
     """Items of the field ``servers`` of all pages, as decoded JSON."""

@@ -187,7 +187,8 @@ def parse_entry(raw: object, *, source: str) -> RegistryEntry:
         source: `RegistryEntry.source` of the entry.
 
     Raises:
-        ValueError: If the item cannot be used. The message contains only the name of the entry.
+        ValueError: If the item cannot be used. The message says what is wrong. Of the entry's
+            values, it contains at most the name.
     """
     item = _object(raw)
     server = _object(item.get("server"))

@@ -35,7 +35,7 @@ def cache(place: Place, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def test_server_can_be_used_after_login_until_sign_out(place: Place, cache: Path) -> None:
-    """Before the sign-in, a search names the command `gateway login`."""
+    """While the user is signed out, commands name `gateway login`."""
     bridge = Bridge("giver")
     authority = Authority()
     async with (
