@@ -139,6 +139,7 @@ class Gateway:
             store=self.store.vectors,
             graph=graph,
             options=self.options,
+            edge_sources=self.plugins.objects("register_edges", options=self.options.graph),
             entities=self.servers.entities,
             telemetry=self.telemetry,
             flights=SingleFlight[object](self.bridge.submit),

@@ -85,6 +85,18 @@ def register_edge_proposals() -> Mapping[str, Callable[..., object]]:
 
 
 @hookspec
+def register_edges(options: object) -> Sequence[object]:
+    """Return sources of edges between tools.
+
+    Each is a `gateway.index.edge_sources.EdgeSource`. The edges count as declared.
+
+    Args:
+        options: `GraphOptions` of the gateway.
+    """
+    raise NotImplementedError
+
+
+@hookspec
 def register_embedders() -> Mapping[str, Callable[[], Embedder]]:
     """Return functions that create embedders, keyed by the name to pass as ``Gateway(embedder=…)``.
 

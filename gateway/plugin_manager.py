@@ -19,6 +19,7 @@ from gateway.types import Diagnostic
 
 DEFAULT_PLUGINS: tuple[str, ...] = (
     "access",
+    "bundled",
     "graph_tools",
     "local",
     "openapi",

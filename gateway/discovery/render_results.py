@@ -14,6 +14,7 @@ from typing import Any
 from gateway.discovery.meta_tools import ROUTES
 from gateway.errors import GatewayError, InvalidRequestError
 from gateway.gateway import Gateway
+from gateway.index.tool_graph import DERIVED
 from gateway.options import DiscoveryOptions
 from gateway.runtime.json_schema import as_object, as_objects
 from gateway.runtime.text import estimate_tokens, one_line, plain
@@ -367,8 +368,8 @@ async def next_tools(gateway: Gateway, arguments: JsonObject, caller: Caller) ->
 
 
 async def next_steps_hint(gateway: Gateway, call_name: str, tool: str, caller: Caller) -> str:
-    """Return one line with the tools that follow *tool* in the graph. Return "" if there are none,
-    or the options turn the line off.
+    """Return one line with the tools that declared or learned edges put after *tool*. Return "" if
+    there are none, or the options turn the line off.
 
     Args:
         gateway: The gateway.
@@ -380,7 +381,7 @@ async def next_steps_hint(gateway: Gateway, call_name: str, tool: str, caller: C
     if not limit:
         return ""
     try:
-        names = await _following(gateway, [tool], caller, limit=limit)
+        names = await _following(gateway, [tool], caller, limit=limit, derived=False)
     except GatewayError:
         # The tool was removed after its call, so its answer has no advice.
         return ""
@@ -389,8 +390,13 @@ async def next_steps_hint(gateway: Gateway, call_name: str, tool: str, caller: C
 
 
 async def _following(
-    gateway: Gateway, tools: list[str], caller: Caller, *, limit: int
+    gateway: Gateway, tools: list[str], caller: Caller, *, limit: int, derived: bool = True
 ) -> list[str]:
     suggestions = await gateway.next_steps(tools, limit=_MAX_SUGGESTIONS, caller=caller)
     # Suggestions without an edge are only similar, which is not a reason to call them next.
-    return [match.name for match in suggestions if match.evidence.path][:limit]
+    paths = ((match.name, match.evidence.path) for match in suggestions)
+    return [
+        name
+        for name, path in paths
+        if path and (derived or not any(step.source.startswith(DERIVED) for step in path))
+    ][:limit]

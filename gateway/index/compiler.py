@@ -20,6 +20,7 @@ import numpy as np
 
 from gateway.catalog.entries import LISTED
 from gateway.catalog.kinds import KINDS, row_of
+from gateway.index.edge_sources import EdgeSource, read_edges
 from gateway.index.eligibility import Eligibility, Trait, traits_of
 from gateway.index.entity_rows import EntityRows
 from gateway.index.entity_vectors import EntityVectors, texts_of
@@ -94,10 +95,19 @@ class SnapshotCompiler:
     Args:
         options: Options that enable the rules for edges.
         rows: Storage of the entities' vectors. None to store them in memory.
+        edge_sources: Further sources of edges.
     """
 
-    def __init__(self, options: GraphOptions, rows: EntityRows | None = None) -> None:
+    def __init__(
+        self,
+        options: GraphOptions,
+        rows: EntityRows | None = None,
+        edge_sources: Sequence[EdgeSource] = (),
+    ) -> None:
         self._options = options
+        self._edge_sources = edge_sources
+        self._edges: list[tuple[Fact, ...] | Diagnostic] = []
+        """Edges of each of `_edge_sources`, or the reason why it failed."""
         self._version = 0
         self._prepared: dict[str, _PreparedEntity] = {}
         """Entities, keyed by id, in the order of their exposed names."""
@@ -139,6 +149,15 @@ class SnapshotCompiler:
         )
         for item in (*gone, *new, *(self._prepared[key] for key in changed if key in same)):
             self._statements.pop(item.block, None)
+        if new or gone or not self._edges:
+            self._update_edges()
+
+    def _update_edges(self) -> None:
+        tools = [item.entity for item in self._prepared.values() if item.is_node]
+        edges = [read_edges(source, tools) for source in self._edge_sources]
+        # The graph builder compares sources by identity, so equal edges are kept.
+        if edges != self._edges:
+            self._edges = edges
 
     def _prepare(self, entity: Entity) -> _PreparedEntity:
         # Equal strings share one object, to save memory in catalogs of a million entities.
@@ -182,7 +201,8 @@ class SnapshotCompiler:
             vectors=None,
             server_ids=np.asarray([numbers[group] for group in groups], dtype=np.intp),
         )
-        return self.with_vectors(snapshot, diagnostics)
+        faults = (edges for edges in self._edges if isinstance(edges, Diagnostic))
+        return self.with_vectors(snapshot, (*diagnostics, *faults))
 
     def _compile_texts(self, documents: Sequence[Document]) -> tuple[BM25Index, ToolGraph]:
         prepared = self._prepared.values()
@@ -192,11 +212,14 @@ class SnapshotCompiler:
             documents,
             names=host_names([item.entity for item in prepared]) if documents else NO_NAMES,
             others=_titles(prepared) if documents else (),
-            derived=self._blocks(),
+            derived=[*self._blocks(), *self._plugin_edges()],
             rows=rows,
             texts=lexical,
         )
         return lexical, ToolGraph.of(graph)
+
+    def _plugin_edges(self) -> Iterator[tuple[Fact, ...]]:
+        return (edges for edges in self._edges if isinstance(edges, tuple))
 
     def _blocks(self) -> list[_Statements]:
         """Return the graph statements of each block of entities. An unchanged block is the same

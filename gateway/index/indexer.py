@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -23,6 +23,7 @@ from gateway.embed.documents import DocumentVectors, embed_documents, embed_in_p
 from gateway.embed.protocol import Embedder, Preparable, is_preparing
 from gateway.errors import Failed, attempt
 from gateway.index.compiler import SnapshotCompiler
+from gateway.index.edge_sources import EdgeSource
 from gateway.index.entity_rows import load_rows, with_rows
 from gateway.index.graph_documents import GraphSource, HostDocuments, files_digest
 from gateway.index.snapshot import IndexBuild
@@ -61,6 +62,7 @@ class Indexer:
         options: All options of the gateway.
         own_store: True if the host gave its own store. Snapshots are then saved only if the options
             require it.
+        edge_sources: Further sources of edges between tools.
         entities: Entities of the sources under their exposed names; filled by builds.
         telemetry: Records each build.
         flights: Runs the work of this class on the gateway's loop, each kind once at a time.
@@ -74,6 +76,7 @@ class Indexer:
     graph: GraphSource | None
     options: Options
     own_store: bool
+    edge_sources: Sequence[EdgeSource]
     entities: EntityRegistry
     telemetry: Telemetry
     flights: SingleFlight[object]
@@ -95,7 +98,7 @@ class Indexer:
 
     @cached_property
     def _compiler(self) -> SnapshotCompiler:
-        return SnapshotCompiler(self.options.graph, self._rows)
+        return SnapshotCompiler(self.options.graph, self._rows, self.edge_sources)
 
     @cached_property
     def _index_store(self) -> IndexStore | None:
@@ -237,6 +240,7 @@ class Indexer:
         settings = (
             self.embedder and self.embedder.info,
             (self.options.graph, self.registry.visibility.hiding),
+            [(source.name, source.version) for source in self.edge_sources],
             [(key, access_key(rule)) for key, rule in rules.rules],
             files_digest(path) if store and path else documents,
         )

@@ -3,6 +3,8 @@
 * phases: see `gateway.index.tool_words`. The other rules derive prerequisites.
 * suppliers: a tool that gets X without arguments supplies a required argument named X. A tool with
   arguments supplies it only if X has several words (``get_city_code`` supplies ``city_code``).
+* resolvers: a tool that finds things named X by a text, or lists them, comes before tools of its
+  server with a required argument ``X_id``. If several tools find X, the plainest one counts.
 * calendar: a tool that reports the current date or time supplies arguments in a date or time
   format.
 * checks: a tool that validates X comes before tools that need an X.
@@ -203,6 +205,8 @@ def _offered_keys(tool: ToolWords) -> Iterator[_Key]:
     """Yield the keys under which other tools can look up *tool*."""
     yield from noun_keys(tool)
     yield from _supplier_keys(tool)
+    if tool.finds:
+        yield _finder_key(tool, tool.finds)
     if tool.reports_environment:
         yield "machine", tool.server
         yield from ((kind, ()) for kind, names in _CLOCK_NAMES.items() if tool.subject in names)
@@ -221,6 +225,7 @@ def _lookup_keys(tool: ToolWords) -> Iterator[_Key]:
     for name in tool.required:
         yield from (("free", name[start:]) for start in range(len(name)))
         yield from (("whole", name), ("check", name), ("check", _without_qualifier(name)))
+    yield from (_finder_key(tool, thing) for thing in tool.identified)
     yield from _clock_keys(tool)
     yield from (("sign_in", word) for word in tool.name)
     if _needs_network(tool):
@@ -263,6 +268,33 @@ def _best_suppliers(name: Name, index: _ToolIndex) -> Sequence[str]:
         if suppliers is not None:
             return suppliers
     return ()
+
+
+def _resolver_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
+    """Yield the plainest tool that finds each thing whose id *tool* requires."""
+    for thing in tool.identified:
+        finders = [index.tool(other) for other in index.find(_finder_key(tool, thing)) or ()]
+        fitting = [
+            finder
+            for finder in finders
+            if {*finder.finds} <= {*thing, *tool.name} and finder.id != tool.id
+        ]
+        if fitting:
+            plainest = min(
+                fitting,
+                key=lambda other: (
+                    {*other.finds} != {*thing},
+                    not other.takes_text,
+                    len(other.name),
+                    len(other.required),
+                    other.order,
+                ),
+            )
+            yield "requires", plainest.id
+
+
+def _finder_key(tool: ToolWords, thing: Name) -> _Key:
+    return "finder", (tool.server, thing[-1])
 
 
 def _clock_keys(tool: ToolWords) -> list[_Key]:
@@ -352,6 +384,7 @@ def _reports_network(tool: ToolWords) -> bool:
 RULES: Mapping[str, Callable[[ToolWords, _ToolIndex], _RuleEdges]] = {
     "phases": _phase_edges,
     "suppliers": _supplier_edges,
+    "resolvers": _resolver_edges,
     "calendar": _clock_edges,
     "checks": _check_edges,
     "sign_in": _sign_in_edges,

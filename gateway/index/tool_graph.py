@@ -21,7 +21,9 @@ NODE_BASE = "urn:tool-gateway:tool:"
 STEP_PREDICATE = "nextStep"
 DERIVED = "derived/"
 """Prefix of a derived edge's source. The name of the rule follows it."""
-RELIABLE_RULES = frozenset({"suppliers", "calendar", "checks", "sign_in", "connection"})
+RELIABLE_RULES = frozenset(
+    {"suppliers", "resolvers", "calendar", "checks", "sign_in", "connection"}
+)
 """Names of the rules whose prerequisites may come from outside the window of the ranking, because
 they are seldom wrong in test data. Rules that read descriptions are not included, because servers
 could use them for promotion.
@@ -93,6 +95,10 @@ class ToolGraph:
         edges = (edge for role in roles for edge in self.index.edges_from(node, role))
         return any(edge.declared == declared for edge in edges)
 
+    def has_declared_step(self, node: str) -> bool:
+        """Return whether a next step is declared for *node*."""
+        return any(edge.declared for edge in self.index.edges_from(node, "next_step"))
+
     def excluded(self, mask: Mask) -> Callable[[str], bool] | None:
         """Return a function that returns True for the node of an entity that does not pass *mask*.
 
@@ -143,9 +149,13 @@ class ToolGraph:
 
 
 def _source(step: Fact) -> str:
-    if step.origin:
+    """Return ``derived/RULE``, or the place of the edge: ``FILE:LINE`` for a document of the host,
+    ``PLUGIN/FILE:LINE`` for a plugin.
+    """
+    if step.origin and not step.declared:
         return DERIVED + step.origin
-    return f"{step.path}:{step.line}" if step.line else step.path
+    place = f"{step.path}:{step.line}" if step.line else step.path
+    return "/".join(filter(None, (step.origin, place)))
 
 
 def node_of(entity_id: str) -> str:

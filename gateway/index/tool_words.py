@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -27,6 +28,10 @@ INSPECT = frozenset(
 )
 SUPPLY = frozenset({"get", "fetch", "read", "retrieve", "detect", "determine", "generate"})
 CREATE = frozenset({"create", "add", "register", "open", "new"})
+UNDO = frozenset(
+    {"delete", "remove", "clear", "close", "cancel", "archive", "revoke", "unregister", "uninstall"}
+)
+"""Verbs of tools that take back what another tool has created."""
 HERE = frozenset({"current", "system", "user", "my", "device"})
 """Words for the machine or its user. They have the same meaning for every server."""
 FILLERS = HERE | {"the", "a", "an", "desired"}
@@ -34,8 +39,17 @@ UNIVERSAL = frozenset(
     {"date", "time", "timezone", "timestamp", "location", "language", "locale", "email", "phone"}
 )
 """Single words with the same meaning for every server."""
+FREE_TEXT = frozenset(
+    {"query", "q", "search", "name", "term", "text", "keyword", "title", "filter", "pattern"}
+)
+"""Last words in the names of arguments that take any text, such as words to search for."""
+ID = frozenset({"id", "ids", "uuid", "guid", "key"})
+"""Last words in the names of arguments that identify a thing."""
 SECRET = frozenset({"key", "token", "secret", "password", "session", "id"})
 """Last words in the names of values that only the server that issued them understands."""
+_ALL = frozenset({"all", "my", "current", "available"})
+"""Words that do not change which things a tool finds."""
+_ID_PATH = re.compile(r"/(\w+)/\{id\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +107,37 @@ class ToolWords:
             and self.subject[0] in UNIVERSAL
             and not self.required
         )
+
+    @property
+    def takes_text(self) -> bool:
+        """True if an argument takes any text, such as words to search for."""
+        return any(name[-1] in FREE_TEXT for name, _, _ in self.arguments if name)
+
+    @property
+    def finds(self) -> Name:
+        """Words for the things that the tool finds by a text or lists; empty if it finds none.
+
+        Such a tool has a verb like ``search``, and no required argument but the text.
+        """
+        if DISCOVER.isdisjoint(self.name) or any(
+            name[-1] not in FREE_TEXT for name in self.required if name
+        ):
+            return ()
+        # In `find_user_by_name`, the words after ``by`` are not the thing.
+        end = self.name.index("by") if "by" in self.name else len(self.name)
+        return tuple(word for word in _nouns(self.name[:end]) if word not in _ALL)
+
+    @property
+    def identified(self) -> list[Name]:
+        """Words for each thing whose id is a required argument. An argument ``id`` is the id of the
+        thing in the tool's name, or in a path such as ``/thing/{id}`` in the description.
+        """
+        things = [name[:-1] for name in self.required if len(name) > 1 and name[-1] in ID]
+        if ("id",) in self.required:
+            path = _ID_PATH.search(self.description)
+            nouns = words(path[1])[-1:] if path else _nouns(self.name)
+            things += [nouns] if len(nouns) == 1 else []
+        return things
 
     def is_understood_by(self, server: str) -> bool:
         """Return whether *server* understands the tool's result. A ``status``, for example, is
@@ -193,6 +238,8 @@ def _creates(tool: ToolWords) -> bool:
 
 def _precedes(tool: ToolWords, other: ToolWords) -> bool:
     """Return whether *other* comes in a later phase than *tool*. Creation comes before all
-    phases.
+    phases, but taking the creation back is not a next step.
     """
-    return not _creates(other) and (_creates(tool) or _phase(other) > _phase(tool))
+    if _creates(other) or (_creates(tool) and not UNDO.isdisjoint(other.name)):
+        return False
+    return _creates(tool) or _phase(other) > _phase(tool)

@@ -91,9 +91,9 @@ class DiscoveryOptions(OptionObject):
     description."""
     description_chars: Annotated[int, Meta(ge=32)] = 1024
     """Maximum length of a proxy's description, in characters."""
-    next_steps: Count = 0
-    """Number of likely next tools that are named after the result of a tool call; 0 turns this
-    off."""
+    next_steps: Count = 2
+    """Maximum number of next tools that are named after the result of a tool call: declared ones,
+    and those learned from past calls. 0 turns this off."""
 
     @property
     def reserved(self) -> frozenset[str]:
@@ -239,8 +239,10 @@ class UpstreamOptions(OptionObject):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphOptions(OptionObject):
-    """Rules that derive edges between tools of the graph. Documents of the host override them."""
+    """Sources of edges between tools of the graph. Documents of the host override them."""
 
+    bundled: bool = True
+    """True adds the edges of the plugin ``bundled``, which knows the tools of common servers."""
     groups: bool = True
     """True groups tools of one server that share a word of their names, or a category."""
     phases: bool = True
@@ -249,6 +251,9 @@ class GraphOptions(OptionObject):
     suppliers: bool = True
     """True makes a tool that returns X, and has no required arguments, a supplier of tools with a
     required argument called X."""
+    resolvers: bool = True
+    """True puts a tool that finds X by a text, or lists X, before tools of its server with a
+    required argument ``X_id``."""
     calendar: bool = True
     """True makes a tool that returns the current date or time a supplier of tools with a required
     date."""

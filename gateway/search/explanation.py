@@ -124,5 +124,5 @@ def reasons(match: Match) -> tuple[str, ...]:
 
 def _describe_step(step: PathStep) -> str:
     source = step.source or "a rule"
-    origin = f"the host in {source}" if step.declared else source
-    return f"{step.subject} {step.predicate} {step.object} (source: {origin})."
+    origin = f"declared in {source}" if step.declared else f"source: {source}"
+    return f"{step.subject} {step.predicate} {step.object} ({origin})."

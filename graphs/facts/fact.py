@@ -1,8 +1,8 @@
 """Facts, which are the statements of a graph, and rules for merging equal facts.
 
-* If one of two equal facts is declared, that one is used with its own weight. Otherwise the first
-  by rule, file and line is used, with the greater weight. The order of the documents does not
-  matter.
+* Of two equal facts, the one with more authority is used with its own weight: facts of the host,
+  then other declared facts, then derived ones. At equal authority, the first by origin, file and
+  line is used, with the greater weight. The order of the documents does not matter.
 * Facts that the host forbids are left out, unless the host declares them itself.
 """
 
@@ -39,9 +39,16 @@ class Fact:
     line: int = 0
     """Line number in the file, from 1; 0 if unknown."""
     origin: str = ""
-    """Name of the rule that derived the fact; empty if a document states it."""
+    """Name of the rule that derived the fact, or of the plugin that declares it; empty if a
+    document of the host or of an upstream states it."""
     declared: bool
-    """True if the host itself states the fact, False if it is derived or stated by an upstream."""
+    """True if the host or a plugin declares the fact, False if it is derived or stated by an
+    upstream."""
+
+    @property
+    def is_of_host(self) -> bool:
+        """True if a document of the host declares the fact."""
+        return self.declared and not self.origin
 
 
 Triple: TypeAlias = tuple[str, str, str]
@@ -71,18 +78,19 @@ def merge_facts(
 
 
 def stronger(earlier: Fact, new: Fact) -> Fact:
-    """Return one fact for two equal facts: the declared one, or else the first by rule, file and
-    line with the greater weight.
+    """Return one fact for two equal facts: the one with more authority, or else the first by
+    origin, file and line with the greater weight.
     """
-    if earlier.declared != new.declared:
-        return earlier if earlier.declared else new
+    ranks = [(fact.is_of_host, fact.declared) for fact in (earlier, new)]
+    if ranks[0] != ranks[1]:
+        return earlier if ranks[0] > ranks[1] else new
     first, other = sorted((earlier, new), key=lambda fact: (fact.origin, fact.path, fact.line))
     return first if first.weight >= other.weight else replace(first, weight=other.weight)
 
 
 def is_banned(fact: Fact, bans: Collection[Triple]) -> bool:
     """Return whether *bans* forbid *fact*. Facts that the host declares are never forbidden."""
-    return not fact.declared and any(form in bans for form in _ban_triples(fact))
+    return not fact.is_of_host and any(form in bans for form in _ban_triples(fact))
 
 
 def _ban_triples(fact: Fact) -> Iterator[Triple]:

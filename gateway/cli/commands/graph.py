@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -19,20 +19,21 @@ from gateway.cli.exit_codes import OK, USAGE
 from gateway.cli.session import CatalogSession, open_session
 from gateway.cli.tables import document, pairs, table
 from gateway.config.config_file import read_text, write_text
-from gateway.errors import ConfigError
+from gateway.errors import ConfigError, missing_plugin
 from gateway.index.compiler import host_names
 from gateway.index.graph_documents import graph_of, load_proposals
-from gateway.index.tool_graph import ToolGraph
+from gateway.index.tool_graph import STEP_PREDICATE, ToolGraph
 from gateway.mcp.json_fetch import ask_endpoint
 from gateway.plugins.graph_tools.edge_proposals import batches
 from gateway.plugins.graph_tools.graph_view import GraphView, rule_of
 from gateway.runtime.text import counted, estimate_tokens
-from gateway.types import Caller
+from gateway.types import Caller, Entity
 from gateway.types.caller import filters_for
 from graphs.facts.fact import Fact
 from graphs.graph import EDGE_PREDICATES
 
 app = command_group("graph")
+_TOOL_PREDICATES = {"requires", STEP_PREDICATE, "relatedTo"}
 EDGE_COLUMNS = ("subject", "predicate", "object", "origin", "source")
 
 
@@ -72,7 +73,8 @@ def show(
         return Output(around, rows, found=around.edges, code=session.code)
     graph = view.graph
     edges = _edges(graph)
-    declared = Counter(edge.predicate for edge in edges if edge.declared)
+    declared = Counter(edge.predicate for edge in edges if edge.is_of_host)
+    bundled = Counter(edge.predicate for edge in edges if edge.declared and edge.origin)
     derived = Counter(edge.predicate for edge in edges if not edge.declared)
     counts = {
         "tools": session.report.tools,
@@ -80,10 +82,11 @@ def show(
         "documents": list(graph.index.kinds.values()).count("document"),
         "edges": len(edges),
         "declared": declared.total(),
+        "bundled": bundled.total(),
         "derived": derived.total(),
         "predicates": {
-            name: {"declared": declared[name], "derived": derived[name]}
-            for name in sorted({*declared, *derived})
+            name: {"declared": declared[name], "bundled": bundled[name], "derived": derived[name]}
+            for name in sorted({*declared, *bundled, *derived})
         },
         "rules": dict(sorted(Counter(rule for rule in map(_rule, edges) if rule).items())),
     }
@@ -188,8 +191,11 @@ def _derived_document(
 
 @command(app)
 def validate(
-    path: Annotated[Path, "Documents: a folder, a file or a bundle."],
+    path: Annotated[
+        Path | None, "Documents: a folder, a file or a bundle. With --against: the bundled one."
+    ] = None,
     *,
+    against: Annotated[str, "Server of --config: list names of tools that it lacks."] = "",
     shapes: Annotated[Path | None, "Your own SHACL shapes, as Turtle."] = None,
     config: Annotated[
         Path | None, "--config", "-c", "An mcp.json whose tools the documents may name."
@@ -197,15 +203,22 @@ def validate(
 ) -> Output:
     """Check Markdown-LD documents and their graph: cycles of prerequisites, and SHACL if pyshacl is
     installed.
+
+    With --against, also check that a server has all tools that the documents name.
     """
     missing = f"file {str(shapes)!r} was not found"
     own_shapes = "" if shapes is None else read_text(shapes, missing=missing)
-    documents, notices = graphs.collect(path)
-    code, names = OK, dict[str, str]()
-    if config is not None:
-        with open_session(config) as session:
-            code = session.code
-            names = dict(host_names(session.gateway.list_tools(filters_for(None))))
+    code, tools = OK, list[Entity]()
+    if config is not None or against:
+        with open_session(config or options.DEFAULT_CONFIG, only=f"{against}/") as session:
+            code, tools = session.code, list(session.gateway.list_tools(filters_for(None)))
+    if against:
+        tools = [tool for tool in tools if tool.server == against]
+        if not tools:
+            raise ConfigError(f"server {against!r} has no tools: name a server of --config")
+    names = host_names(tools)
+    documents, notices = graphs.collect(path or _bundled_document(against, tools))
+    missing_tools = sorted(_named(documents) - names.keys()) if against else []
     faults: Sequence[graphs.ShapeViolation] | None = None
     facts = graphs.extract_facts(documents, names=names)
     index = graphs.compile_facts(facts)
@@ -221,10 +234,42 @@ def validate(
         "notices": notices,
         "cycles": cycles,
         "shacl": faults is not None,
-    }
+    } | ({"missing_tools": missing_tools} if against else {})
     # A notice counts as a fault, because the skipped text was meant as a statement.
-    is_wrong = notices or cycles or any(fault.severity == "violation" for fault in faults or ())
+    violations = [fault for fault in faults or () if fault.severity == "violation"]
+    is_wrong = notices or cycles or missing_tools or violations
     return Output({**data, "faults": faults or ()}, code=USAGE if is_wrong else code)
+
+
+def _bundled_document(server: str, tools: Sequence[Entity]) -> Path:
+    """Return the file of the bundled document about *server*, which has *tools*.
+
+    Raises:
+        ConfigError: If there is no such document.
+    """
+    if not server:
+        raise ConfigError("no documents are named: pass a folder, a file or a bundle")
+    try:
+        from gateway.plugins.bundled.documents import document_about  # noqa: PLC0415  (may be gone)
+    except ModuleNotFoundError as error:
+        raise missing_plugin("gateway graph validate without a path", "bundled") from error
+    document = document_about([tool.name for tool in tools])
+    if document is None:
+        raise ConfigError(
+            f"no bundled document names a tool of {server!r}: pass your own documents"
+        )
+    return document
+
+
+def _named(documents: Iterable[graphs.Document]) -> set[str]:
+    """Return the names of the tools that *documents* name in links and edges."""
+    names = set[str]()
+    for each in documents:
+        links = (*each.entities, *each.requires, *each.next_steps, *each.related)
+        edges = (edge for edge in each.edges if edge.predicate in _TOOL_PREDICATES)
+        names.update(link.target for link in links)
+        names.update(end for edge in edges for end in (edge.subject, edge.object))
+    return names
 
 
 @command(app)

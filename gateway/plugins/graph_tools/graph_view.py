@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Literal
 
 import graphs
 from gateway.errors import InvalidRequestError
@@ -29,10 +28,12 @@ from graphs.facts.vocabulary import PREDICATES, resolve
 from graphs.graph import EDGE_PREDICATES, EdgeRole
 from graphs.parameters import MAX_GROUP_SIZE
 
-EdgeOrigin = Literal["declared", "derived", "learned", "proposed"]
+EdgeOrigin = str
 """Origin of an edge:
 
 * *declared*: by a document of the host
+* *bundled*: by a document about a well-known server in the plugin ``bundled``. The edges of another
+  plugin have the name of its `EdgeSource`.
 * *derived*: by a rule of the gateway
 * *learned*: from calls
 * *proposed*: by a document of proposals, without effect on searches"""
@@ -41,7 +42,7 @@ MAX_NODES = 60
 MAX_PATH_EDGES = 6
 MAX_EXPLORED = 2000
 """Maximum number of nodes explored from each end of a path, and maximum number of prerequisites."""
-_OVERLAY: tuple[EdgeOrigin, ...] = ("learned", "proposed")
+_OVERLAY = ("learned", "proposed")
 """Origins of edges that are not part of the compiled graph."""
 _DOCUMENT_RULES = {"memberOf": "groups"}
 """Rules that read edges from the generated document of a tool, keyed by predicate."""
@@ -271,7 +272,7 @@ class GraphView:
             raise InvalidRequestError(f"unknown predicate {predicate!r}: use one of {choices}")
         ends = self.node(subject), self.node(target)
         for edge in self._edges(ends[0]):
-            if edge.declared and _key(edge) == (*ends, name):
+            if edge.is_of_host and _key(edge) == (*ends, name):
                 place = self._edge(edge).source
                 raise InvalidRequestError(f"a document already declares this edge: see {place}")
         position = self.graph.entity(ends[0])
@@ -335,8 +336,8 @@ class GraphView:
         )
 
     def _edge(self, edge: Fact) -> GraphEdge:
-        derived: EdgeOrigin = next((name for name in _OVERLAY if name == edge.origin), "derived")
-        origin = "declared" if edge.declared else derived
+        guessed = edge.origin if edge.origin in _OVERLAY else "derived"
+        origin = (edge.origin or "declared") if edge.declared else guessed
         place = f"{edge.path}:{edge.line}" if edge.line else edge.path
         return GraphEdge(
             subject=self.graph.entity_id(edge.subject),

@@ -8,7 +8,9 @@ The *window* is the head of the ranking, bounded by rank and score at every cata
   match that reliable rules derive. All other edges must lead into the window.
 * Only entities inside the window become proxies. If words or the graph ranked, this limit applies
   only to prerequisites, because a rank by words does not show how near a tool without them is.
-* Declared edges enter a list before derived ones.
+* Declared edges enter a list before derived ones. Related tools are never derived, because tools
+  with a common noun were right less often than further matches. Next steps are derived only for
+  matches without a declared next step.
 * Learned edges are added to the graph at each search and are not compiled, so that deleted calls
   have no effect at once. Declared edges take precedence, and forbidden ones are never suggested.
 * The graph adds entities. It never reorders matches.
@@ -113,9 +115,10 @@ class Gatherer:
         for declared in (True, False) if self.graph.has_declared else (False,):
             self.add_prerequisites(declared=declared)
             self.add_neighbours("next_step", declared=declared)
-            if learned and not declared:
-                self.add_learned_steps(learned)
-            self.add_neighbours("related", declared=declared)
+            if declared:
+                self.add_neighbours("related", declared=True)
+        if learned:
+            self.add_learned_steps(learned)
         self.add_text_hits(text_hits)
         return self.added
 
@@ -212,13 +215,16 @@ class Gatherer:
         if room <= 0 or not (declared or unlisted):
             return
         nodes, index = self.graph.nodes, self.graph.index
+        seeds = [nodes[primary] for primary in self.seeds]
+        if role == "next_step" and not declared:
+            seeds = [seed for seed in seeds if not self.graph.has_declared_step(seed)]
 
         def is_outside(node: str) -> bool:
             return self.graph.entity(node) not in unlisted and not index.is_concept(node)
 
         expansion = expand(
             index,
-            [nodes[primary] for primary in self.seeds],
+            seeds,
             role=role,
             excluded=self.excluded if declared else is_outside,
             declared_only=declared,

@@ -22,8 +22,11 @@ _SERVERS = Path(__file__).parents[2] / "core" / "mcp" / "servers"
 CLOCK = (sys.executable, str(_SERVERS / "quick.py"), "clock")
 TIME: dict[str, object] = {"command": CLOCK[0], "args": [*CLOCK[1:]]}
 """Command of a small program that replaces the real time server and offers the same tools."""
+PLAIN: dict[str, object] = {"command": sys.executable, "args": [CLOCK[1], "plain", os.devnull]}
+"""Command of a small program that no bundled document is about."""
 REAL_TIME: dict[str, object] = {"command": str(BIN / "mcp-server-time")}
 EXCEL: dict[str, object] = {"command": str(BIN / "excel-mcp-server"), "args": ["stdio"]}
+WORD: dict[str, object] = {"command": str(BIN / "word_mcp_server")}
 WITHOUT_PACKAGE = """
 import sys
 sys.modules[{!r}] = None  # Python's own way to say that a package cannot be imported

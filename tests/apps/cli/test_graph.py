@@ -10,7 +10,16 @@ import pytest
 from gateway.cli import NOTHING, OK, USAGE
 from gateway.testing import ScriptedModel, Turn
 from graphs import read
-from tests.apps.cli.running import WITHOUT_PACKAGE, Place, child
+from tests.apps.cli.running import (
+    EXCEL,
+    PLAIN,
+    REAL_TIME,
+    TIME,
+    WITHOUT_PACKAGE,
+    WORD,
+    Place,
+    child,
+)
 from tests.graphs.rdf.test_shapes import OWN
 
 _WITHOUT_SHACL = WITHOUT_PACKAGE.format("pyshacl")
@@ -41,10 +50,11 @@ def test_graph_show_counts_edges_by_predicate_and_rule(place: Place) -> None:
 
     data = ran.json
     assert (OK, 2, 2, 0) == (ran.code, data["tools"], data["documents"], data["declared"])
-    assert {"declared": 0, "derived": 1} == data["predicates"]["nextStep"]
+    assert {"declared": 0, "bundled": 0, "derived": 1} == data["predicates"]["nextStep"]
+    assert {"declared": 0, "bundled": 1, "derived": 0} == data["predicates"]["relatedTo"]
     assert 1 == data["rules"]["phases"]
-    assert data["edges"] == sum(data["rules"].values()) == data["derived"]
-    for word in ("nodes", "predicates", "nextStep  declared 0, derived 1", "phases"):
+    assert data["edges"] - data["bundled"] == sum(data["rules"].values()) == data["derived"]
+    for word in ("nodes", "predicates", "nextStep  declared 0, bundled 0, derived 1", "phases"):
         assert word in output.out
 
 
@@ -257,6 +267,52 @@ def test_graph_validate_refuses_a_missing_path(place: Place) -> None:
         ran = place.run(*command, "--graph", gone, "--json")
         assert (USAGE, True) == (ran.code, "gone" in ran.json["error"]["message"])
     assert USAGE == place.run("graph", "validate", gone).code
+
+
+@pytest.mark.parametrize(
+    ("name", "server"), [("time", REAL_TIME), ("excel", EXCEL), ("word", WORD)]
+)
+def test_bundled_documents_name_only_tools_of_the_real_servers(
+    place: Place, name: str, server: dict[str, object]
+) -> None:
+    """These servers start without credentials."""
+    config = place.config({name: server})
+
+    ran = place.run("graph", "validate", "--against", name, "-c", config, "--json")
+
+    assert (OK, 1, []) == (ran.code, ran.json["documents"], ran.json["missing_tools"])
+
+
+def test_graph_validate_against_a_server_lists_names_that_it_lacks(
+    place: Place, tmp_path: Path
+) -> None:
+    text = (
+        "# Plan\n\n- convert_time --requires--> get_time\n- tell_time --nextStep--> convert_time\n"
+    )
+    (tmp_path / "plan.md").write_text(text, "utf-8")
+    command = ("graph", "validate", str(tmp_path), "--against", "time", "-c", place.config())
+
+    ran = place.run(*command, "--json")
+    output = place.run(*command)
+
+    assert (USAGE, ["get_time", "tell_time"]) == (ran.code, ran.json["missing_tools"])
+    assert "tell_time" in output.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "server", "message"),
+    [
+        ((), TIME, "no documents are named: pass a folder, a file or a bundle"),
+        (("--against", "tmie"), TIME, "server 'tmie' has no tools: name a server of --config"),
+        (("--against", "time"), PLAIN, "no bundled document names a tool of 'time'"),
+    ],
+)
+def test_graph_validate_explains_what_is_missing(
+    place: Place, arguments: tuple[str, ...], server: dict[str, object], message: str
+) -> None:
+    ran = place.run("graph", "validate", *arguments, "-c", place.config({"time": server}))
+
+    assert (USAGE, True) == (ran.code, message in ran.err)
 
 
 def test_graph_query_prints_answers_as_a_table_or_json(place: Place) -> None:

@@ -19,6 +19,7 @@ from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
 from gateway.embed import MemoryVectorStore
 from gateway.options import CatalogOptions, ChatOptions, DiscoveryOptions, UpstreamOptions
 from gateway.types import ANYONE, Access, Caller, Content, Hints, ToolDefinition
+from graphs import Document, Edge
 from tests.conftest import OpenGateway
 from tests.fakes import Shelf, suspicious, tool
 from tests.metrics import Watch, counted
@@ -368,8 +369,23 @@ def test_tool_result_text_includes_or_names_every_content_block(
 def gateway_with_next_steps(
     open_gateway: OpenGateway, tools: tuple[ToolDefinition, ...], steps: int
 ) -> Gateway:
-    """Return a gateway whose answers name up to *steps* next tools."""
-    return open_gateway(tools, options=Options(discovery=DiscoveryOptions(next_steps=steps)))
+    """Return a gateway whose answers name up to *steps* next tools. Its documents declare
+    two next steps of ``list_invoices``. A rule derives a next step of ``search_flights``.
+    """
+    plan = Document(
+        id="plan",
+        title="plan",
+        edges=tuple(
+            Edge(subject=subject, predicate="nextStep", object=target)
+            for subject, target in (
+                ("list_invoices", "get_invoice"),
+                ("list_invoices", "pay_invoice"),
+                ("find_fail", "fail"),
+            )
+        ),
+    )
+    options = Options(discovery=DiscoveryOptions(next_steps=steps))
+    return open_gateway(tools, options=options, graph=[plan])
 
 
 @pytest.mark.parametrize(
@@ -380,6 +396,7 @@ def gateway_with_next_steps(
         ("list_invoices", "stable", 5, "\n[next steps, by call_tool: get_invoice, pay_invoice]"),
         # Without a call tool the model searches for the next step by its name.
         ("list_invoices", "native", 1, "\n[next steps: get_invoice]"),
+        ("search_flights", "proxy", 5, ""),
         ("play_music", "proxy", 5, ""),
     ],
 )
@@ -391,9 +408,7 @@ async def test_answer_of_a_tool_names_next_steps_if_configured(
     steps: int,
     hint: str,
 ) -> None:
-    """The hint saves a search. Tools that no edge connects with the called tool would only
-    distract.
-    """
+    """The hint saves a search. Tools without a declared edge would only distract."""
     answer = await answer_to(
         gateway_with_next_steps(open_gateway, catalog, steps), tool_name, {}, mode
     )

@@ -268,13 +268,62 @@ def test_sentences_in_descriptions_derive_no_edges() -> None:
 
 
 def test_tool_that_creates_a_thing_comes_before_all_other_phases() -> None:
-    derived = derived_edges(
-        tool_taking("create_note"), tool_taking("view_note"), tool_taking("delete_note")
-    )
+    """A tool that takes the creation back is not a next step of it."""
+    names = ("create_note", "view_note", "send_note", "delete_note")
+    derived = derived_edges(*map(tool_taking, names))
 
     steps = {(subject, other) for subject, relation, other in derived if relation == "next_steps"}
-    assert {("create_note", "view_note"), ("create_note", "delete_note")} <= steps
+    assert {("create_note", "view_note"), ("create_note", "send_note")} <= steps
+    assert ("create_note", "delete_note") not in steps
+    assert ("view_note", "delete_note") in steps
     assert "create_note" not in {other for _, other in steps}
+
+
+@pytest.mark.parametrize(
+    ("tools", "finder"),
+    [
+        (("search_movies(query)", "get_movie(movie_id)"), "search_movies"),
+        (("search_movies(query)", "rate_movies(movie_ids)"), "search_movies"),
+        (("search_movies(query)", "list_movies()", "get_movie(movie_id)"), "search_movies"),
+        (("list_movies()", "list_new_movies()", "get_movie(movie_id)"), "list_movies"),
+        (("find_user_by_name(name)", "ban(user_id)"), "find_user_by_name"),
+        (("search_movies(query)", "get_movie(id)"), "search_movies"),
+        (("search_movies(query)", "credits(id)"), None),
+        (("search_movies(query, year)", "get_movie(movie_id)"), None),
+        (("search_movies(query)", "get_movie(movie)"), None),
+        (("search_people(query)", "get_movie(movie_id)"), None),
+        (("create_movie(name)", "get_movie(movie_id)"), None),
+    ],
+)
+def test_tool_that_finds_a_thing_is_required_for_its_id(
+    tools: tuple[str, ...], finder: str | None
+) -> None:
+    """Rule ``resolvers``: of several finders, the plainest one that takes a text is required."""
+    parts = [text.rstrip(")").partition("(") for text in tools]
+    derived = derived_edges(
+        *(tool_taking(name, *filter(None, args.split(", "))) for name, _, args in parts),
+        options=replace(NONE, resolvers=True),
+    )
+
+    name = parts[-1][0]
+    assert derived == ({(name, "requires", finder)} if finder else set())
+
+
+def test_path_in_a_description_names_the_thing_that_an_id_identifies() -> None:
+    credit = tool_taking("credits", "id", description="GET /movie/{id}/credits.")
+
+    derived = derived_edges(tool_taking("search_movie", "query"), credit)
+
+    assert ("credits", "requires", "search_movie") in derived
+
+
+def test_finders_of_another_server_are_not_required() -> None:
+    """Only the server that issued an id understands it."""
+    finder, reader = tool_taking("search_movies", "query"), tool_taking("get_movie", "movie_id")
+
+    edges = derive([entity(finder), entity(reader, server="other")], ALL)
+
+    assert "resolvers" not in {edge.rule for edge in edges}
 
 
 def test_next_step_must_contain_all_nouns_of_the_first_tool() -> None:
@@ -301,6 +350,7 @@ def test_each_rule_for_edges_can_be_disabled(rule: str) -> None:
         tool_taking("get_current_date"),
         tool_taking("validate_email"),
         tool_taking("get_wifi_status"),
+        tool_taking("close_room", "room_id"),
     )
     entities = [entity(tool) for tool in tools]
     without = GraphOptions(**{rule: False})

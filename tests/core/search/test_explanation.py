@@ -237,7 +237,7 @@ def test_reasons_returns_a_sentence_for_each_kind_of_evidence() -> None:
         "Its meaning is similar to the request: cosine 0.50.",
         "It contains 25% of the request's words, by rarity: tea, cup.",
         "Its graph node contains 12% of the request's words.",
-        "a/x nextStep a/y (source: the host in g.md:12).",
+        "a/x nextStep a/y (declared in g.md:12).",
         "a/x nextStep a/y (source: a rule).",
     ) == reasons(replace(bare, evidence=evidence))
 

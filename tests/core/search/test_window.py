@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,17 +28,18 @@ NOTES = ("get_note", "edit_note", "send_note", "sign_note", "void_note")
 
 @functools.cache
 def hub_of(size: int) -> tuple[Snapshot, HashingEmbedder]:
-    """Return a catalog in which a derived document relates the best match to all other tools."""
+    """Return a catalog in which derived next steps lead from the best match to all other tools."""
     embedder = HashingEmbedder()
     entities = [entity(definition) for definition in definitions(size)]
-    hub = hub_document("approve_invoice", entities, declared=False)
+    hub = replace(hub_document("approve_invoice", entities), declared=False)
+    hub = replace(hub, related=(), next_steps=hub.related)
     return snapshot_of(entities, embedder, documents=[hub]), embedder
 
 
-def hub_document(title: str, entities: Sequence[Entity], *, declared: bool) -> Document:
+def hub_document(title: str, entities: Sequence[Entity]) -> Document:
     """Return a document that relates the tool named *title* to all other tools."""
     related = tuple(Link(target=entity.name) for entity in entities[:60])
-    return Document(id="host:hub", title=title, related=related, declared=declared)
+    return Document(id="host:hub", title=title, related=related)
 
 
 def window_of(snapshot: Snapshot, embedder: HashingEmbedder, *, limit: int) -> set[str]:
@@ -66,7 +68,7 @@ def test_derived_supplements_are_inside_the_window_at_every_catalog_size(
     """Rule 8: the window is bounded by rank and score. In a small catalog the score margin is
     smaller.
 
-    The best match is related to all other tools, so the window is the only limit.
+    Derived edges lead to all other tools, so the window is the only limit.
     """
     snapshot, embedder = hub_of(size)
     window = window_of(snapshot, embedder, limit=limit)
@@ -85,7 +87,7 @@ def test_declared_supplements_inside_the_window_are_listed_first(size: int) -> N
     snapshot, embedder = hub_of(size)
     window = window_of(snapshot, embedder, limit=1)
     best = run(auto(embedder), snapshot, QUERY, limit=1).matches[0].name
-    hub = hub_document(best, snapshot.entities, declared=True)
+    hub = hub_document(best, snapshot.entities)
     declared = snapshot_of(list(snapshot.entities), embedder, documents=[hub])
 
     result = run(auto(embedder), declared, QUERY, limit=1)
@@ -127,7 +129,7 @@ def test_supplements_follow_edges_from_the_best_match_of_each_query(queries: int
 def test_derived_supplements_are_more_if_the_window_is_the_whole_catalog(size: int) -> None:
     """Rule 8: this shows that the window, and not the graph, limits the supplements."""
     snapshot, embedder = hub_of(size)
-    free = auto(embedder, window_min=size, window_margin=0, max_related=60)
+    free = auto(embedder, window_min=size, window_margin=0, max_next_steps=60)
 
     result = run(free, snapshot, QUERY, limit=1)
 
@@ -138,7 +140,10 @@ def test_derived_supplements_are_more_if_the_window_is_the_whole_catalog(size: i
 def test_each_list_of_supplements_has_its_own_maximum_length(catalog_of: CatalogOf) -> None:
     """Rule 8."""
     embedder = HashingEmbedder()
-    snapshot = snapshot_of([entity(definition) for definition in catalog_of(300)], embedder)
+    entities = [entity(definition) for definition in catalog_of(300)]
+    hub = hub_document("find_invoice", entities)
+    hub = replace(hub, next_steps=hub.related[30:], related=hub.related[:30])
+    snapshot = snapshot_of(entities, embedder, documents=[hub])
     search = auto(embedder, window_min=300, window_margin=0, max_related=2, max_next_steps=1)
 
     result = run(search, snapshot, "find one invoice of the account", limit=1)
