@@ -3,7 +3,8 @@
 * groups: tools of one server whose names share a noun are members of one group. So are entities of
   one category. Members of a group are related.
 * phases: tools that find a thing come before tools that inspect it, which come before tools that
-  act on it. A tool that creates a thing comes before all tools that use it.
+  act on it. A tool that creates a thing comes before tools that inspect it or act on it. Tools that
+  take something back, such as ``delete_note``, are never derived as next steps.
 """
 
 from __future__ import annotations
@@ -29,8 +30,11 @@ INSPECT = frozenset(
 SUPPLY = frozenset({"get", "fetch", "read", "retrieve", "detect", "determine", "generate"})
 CREATE = frozenset({"create", "add", "register", "open", "new"})
 UNDO = frozenset(
-    {"delete", "remove", "clear", "close", "cancel", "archive", "revoke", "unregister", "uninstall"}
-)
+    {
+        "archive", "cancel", "clear", "close", "delete", "disconnect", "drop", "kill", "remove",
+        "revoke", "uninstall", "unregister", "void",
+    }
+)  # fmt: skip
 """Verbs of tools that take back what another tool has created."""
 HERE = frozenset({"current", "system", "user", "my", "device"})
 """Words for the machine or its user. They have the same meaning for every server."""
@@ -49,6 +53,8 @@ SECRET = frozenset({"key", "token", "secret", "password", "session", "id"})
 """Last words in the names of values that only the server that issued them understands."""
 _ALL = frozenset({"all", "my", "current", "available"})
 """Words that do not change which things a tool finds."""
+_IE = frozenset({"movie", "cookie", "calorie", "selfie", "zombie", "serie"})
+"""Singular words that end in ie."""
 _ID_PATH = re.compile(r"/(\w+)/\{id\}")
 
 
@@ -154,8 +160,19 @@ def words(name: str) -> Name:
 
 
 def singular(word: str) -> str:
-    """Remove the s of a plural."""
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+    """Return the singular of an English *word*; other words are unchanged.
+
+    Example:
+        >>> [singular(word) for word in ("tools", "entities", "movies", "branches", "status")]
+        ['tool', 'entity', 'movie', 'branch', 'status']
+    """
+    if len(word) <= 3 or not word.endswith("s") or word.endswith(("ss", "us", "is")):
+        return word
+    if word.endswith(("ches", "shes", "sses", "xes")):
+        return word[:-2]
+    if word.endswith("ies") and word[:-1] not in _IE and len(word) > 4:
+        return f"{word[:-3]}y"
+    return word[:-1]
 
 
 def arguments(entity: Entity) -> Iterator[tuple[str, str]]:
@@ -175,7 +192,8 @@ _ACT = 2
 
 def groups_of(entity: Entity) -> list[str]:
     """Return the names of the groups to which *entity* belongs."""
-    domains = [f"{entity.server} {noun}" for noun in _nouns(words(entity.name))]
+    nouns, server = _nouns(words(entity.name)), entity.server
+    domains = [server if noun == server.casefold() else f"{server} {noun}" for noun in nouns]
     return [*domains, *(f"category {category}" for category in entity.hints.categories)]
 
 
@@ -237,9 +255,9 @@ def _creates(tool: ToolWords) -> bool:
 
 
 def _precedes(tool: ToolWords, other: ToolWords) -> bool:
-    """Return whether *other* comes in a later phase than *tool*. Creation comes before all
-    phases, but taking the creation back is not a next step.
+    """Return whether *other* comes in a later phase than *tool*. A tool that creates a thing comes
+    before tools that inspect it or act on it. A tool that takes something back is no next step.
     """
-    if _creates(other) or (_creates(tool) and not UNDO.isdisjoint(other.name)):
+    if _creates(other) or not UNDO.isdisjoint(other.name):
         return False
-    return _creates(tool) or _phase(other) > _phase(tool)
+    return _phase(other) > (0 if _creates(tool) else _phase(tool))

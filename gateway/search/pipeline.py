@@ -372,7 +372,6 @@ class Search:
         graph = state.snapshot.graph
         if graph is None:
             state.add_diagnostic("graph", "graph_unavailable")
-        if graph is None or state.request.display_limit:
             return Supplements()
         gatherer = Gatherer(
             graph,
@@ -384,8 +383,7 @@ class Search:
             nearness=lambda at: np.max([ranking.nearness(at) for ranking in rankings], axis=0),
             is_semantic=any(ranking.candidates is not None for ranking in rankings),
         )
-        text_hits = [hit for ranking in rankings for hit in ranking.graph.items()]
-        added = gatherer.gather(text_hits, state.usage.learned)
+        added = gatherer.gather(state.usage.learned)
         state.record_time("graph")
         return added
 

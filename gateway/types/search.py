@@ -55,9 +55,10 @@ class PathStep:
     object: str
     """Id of the entity or other graph node where the edge ends."""
     source: str = ""
-    """File and line that declare the edge, ``file:line``; empty for a derived edge."""
+    """Place that declares the edge: ``FILE:LINE`` in a host's document, or ``PLUGIN/FILE:LINE``.
+    For other edges ``derived/RULE``, or ``learned, 4 of 12``; empty if unknown."""
     declared: bool = False
-    """True if the host declared the edge."""
+    """True if the host or a plugin declares the edge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

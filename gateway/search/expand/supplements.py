@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from itertools import islice
 from typing import Literal
 
 from gateway.index.eligibility import Mask
@@ -29,7 +28,7 @@ from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector
 from gateway.search.learned import LearnedSteps, Transition
 from gateway.search.rank import parameters
-from gateway.search.rank.parameters import DERIVED_HOPS, PREREQUISITE_HOPS, RELATED_COVERAGE
+from gateway.search.rank.parameters import DERIVED_HOPS, PREREQUISITE_HOPS
 from gateway.types import PathStep
 from graphs.expansion import Expansion, Neighbour, expand
 from graphs.facts.vocabulary import PREDICATES
@@ -46,10 +45,9 @@ class Supplement:
     position: int
     """Position of the entity in the snapshot."""
     score: float
-    """Strength of the path, 0 to 1. Without a path, the share of the query's words in the graph
-    node."""
+    """Strength of the path, 0 to 1. For suggested next steps, in deviations."""
     path: tuple[PathStep, ...] = ()
-    """Path from the match to the entity; empty if the graph's text search found the entity."""
+    """Path from the match to the entity; empty for a next step suggested by similarity."""
     direct: bool = True
     """True if the entity may become a proxy."""
 
@@ -103,13 +101,10 @@ class Gatherer:
         except for matches that other matches need."""
         self.added = Supplements()
 
-    def gather(self, text_hits: Sequence[tuple[int, float]], learned: LearnedSteps) -> Supplements:
+    def gather(self, learned: LearnedSteps) -> Supplements:
         """Return the supplements of the matches.
 
         Args:
-            text_hits: Pairs from the graph's text search: position of an entity, and share of the
-                query's words in its node, 0 to 1. Hits inside the window with nearly the best share
-                are listed as related.
             learned: Learned next steps. They are listed after declared ones.
         """
         for declared in (True, False) if self.graph.has_declared else (False,):
@@ -119,7 +114,6 @@ class Gatherer:
                 self.add_neighbours("related", declared=True)
         if learned:
             self.add_learned_steps(learned)
-        self.add_text_hits(text_hits)
         return self.added
 
     def add_prerequisites(self, *, declared: bool) -> None:
@@ -240,19 +234,6 @@ class Gatherer:
             free, key=lambda supplement: (-supplement.score, not supplement.direct)
         )[:room]
         self.listed.update(supplement.position for supplement in supplements)
-
-    def add_text_hits(self, hits: Sequence[tuple[int, float]]) -> None:
-        """List hits of the graph's text search as related, if their share is near that of the best
-        hit.
-
-        *hits* are pairs of position and share of the query's words in the node.
-        """
-        floor = RELATED_COVERAGE * max((coverage for _, coverage in hits), default=0.0)
-        room = self.options.max_related - len(self.added.related)
-        near = (hit for hit in hits if hit[1] >= floor and hit[0] in self.inside - self.listed)
-        for position, coverage in islice(dict(near).items(), max(room, 0)):
-            self.listed.add(position)
-            self.added.related.append(Supplement(position=position, score=coverage))
 
     def add_learned_steps(self, learned: LearnedSteps) -> None:
         """Add learned next steps to the next steps. The list keeps declared ones first, then the

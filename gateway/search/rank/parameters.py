@@ -136,9 +136,6 @@ DERIVED_HOPS = 2
 """Maximum length, in edges, of a chain of derived prerequisites of the first match. For other
 matches it is 1."""
 
-RELATED_COVERAGE = 0.9
-"""A tool found by the graph's text search is related if it contains at least this share of the best
-hit's share of the query's words. Measured by ``benchmarks.graph`` on catalogs of 30 tools."""
 SMALL_CATALOG = 60
 """Number of eligible entities below which the window's margin is reduced in proportion. Measured by
 ``benchmarks.graph``.

@@ -24,7 +24,7 @@ from pydantic.config import JsonDict
 
 from gateway.catalog.entries import LISTED, MAX_PATH_DEPTH, MAX_PATHS, MAX_SEGMENT, entry_id
 from gateway.mcp.skills import FRONT
-from gateway.types import JsonObject, Scoring, Status
+from gateway.types import JsonObject, PathStep, Scoring, Status
 from gateway.types.entities import MAX_SEARCH_TEXT_CHARS
 
 _QUERY_OR_TAGS: JsonDict = {
@@ -244,6 +244,22 @@ class RankedResult(_Scored):
     """Cosine similarity of the query and the entity, -1 to 1. Null without vectors."""
     confidence: Share
     """Probability that the entity serves the query, 0 to 1. Comparable between searches."""
+
+
+class Supplement(Response):
+    """A tool that the graph adds to the results."""
+
+    id: str
+    """Id of the entity in the catalog, as in `/api/entities/{id}`."""
+    kind: str
+    name: str
+    """Name under which models call the tool."""
+    server: str
+    description: str
+    confidence: Share
+    """Probability that the tool itself serves the query, 0 to 1."""
+    path: Sequence[PathStep]
+    """Edges that lead from a result to the tool."""
 
 
 class MatchingTool(_Scored):

@@ -106,6 +106,12 @@ class SearchResponse(models.Response):
     confidence: models.Share
     """Confidence of the best result, 0 to 1. It is 0 without results."""
     results: Sequence[models.RankedResult]
+    prerequisites: Sequence[models.Supplement]
+    """Tools to call before a result. A result that a better result requires is included."""
+    related: Sequence[models.Supplement]
+    """Tools that the graph relates to the best result."""
+    next_steps: Sequence[models.Supplement]
+    """Tools that usually follow the best result."""
     servers: Sequence[models.ServerRow] = ()
     tools: Sequence[models.ToolRow] = ()
     agents: Sequence[models.AgentRow] = ()
@@ -168,6 +174,9 @@ async def search(
         ranking=ranking,
         confidence=max((hit["confidence"] for hit in hits), default=0.0),
         results=[models.RankedResult(**hit) for hit in hits],
+        prerequisites=_supplements(snapshot, filters, result.prerequisites),
+        related=_supplements(snapshot, filters, result.related),
+        next_steps=_supplements(snapshot, filters, result.next_steps),
         diagnostics=list(map(models.DiagnosticNote.model_validate, result.diagnostics)),
         discovery_receipt=Receipt(
             duration_ms=round((time.perf_counter() - started) * 1000, 3),
@@ -224,6 +233,23 @@ def _hits(
         if match.id in entities
     ]
     return [{**hit, "rank": rank} for rank, hit in enumerate(hits, 1)]
+
+
+def _supplements(
+    snapshot: Snapshot, filters: Filters, matches: Sequence[Match]
+) -> list[models.Supplement]:
+    """Return the *matches* that still pass *filters* in *snapshot*, as parts of the response."""
+    entities = visible(snapshot, [match.id for match in matches], filters)
+    return [
+        models.Supplement(
+            **{key: getattr(match, key) for key in ("id", "name", "server", "description")},
+            kind=entities[match.id].kind,
+            confidence=round(match.confidence, 4),
+            path=match.evidence.path,
+        )
+        for match in matches
+        if match.id in entities
+    ]
 
 
 def _groups(

@@ -54,7 +54,7 @@ def test_graph_show_counts_edges_by_predicate_and_rule(place: Place) -> None:
     assert {"declared": 0, "bundled": 1, "derived": 0} == data["predicates"]["relatedTo"]
     assert 1 == data["rules"]["phases"]
     assert data["edges"] - data["bundled"] == sum(data["rules"].values()) == data["derived"]
-    for word in ("nodes", "predicates", "nextStep  declared 0, bundled 0, derived 1", "phases"):
+    for word in ("nodes", "predicates", "nextStep   declared 0, bundled 0, derived 1", "phases"):
         assert word in output.out
 
 

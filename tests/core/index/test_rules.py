@@ -76,14 +76,14 @@ def test_phases_relate_tools_that_find_inspect_and_change_one_thing() -> None:
         tool("get_invoice"),
         tool("pay_invoice"),
         tool("send_invoice"),
-        tool("void_invoice"),
+        tool("print_invoice"),
         tool("play_song"),
     )
 
     steps = {subject: [o for s, _, o in derived if s == subject] for subject, _, _ in derived}
     assert {"list_invoices", "get_invoice"} == steps.keys()
     assert "get_invoice" in steps["list_invoices"]
-    assert {"pay_invoice", "send_invoice", "void_invoice"} == set(steps["get_invoice"])
+    assert {"pay_invoice", "send_invoice", "print_invoice"} == set(steps["get_invoice"])
     assert max(map(len, steps.values())) <= MAX_STEPS
 
 
@@ -268,15 +268,13 @@ def test_sentences_in_descriptions_derive_no_edges() -> None:
 
 
 def test_tool_that_creates_a_thing_comes_before_all_other_phases() -> None:
-    """A tool that takes the creation back is not a next step of it."""
-    names = ("create_note", "view_note", "send_note", "delete_note")
+    """Tools that take something back, and tools that find it again, are not next steps."""
+    names = ("create_note", "view_note", "send_note", "delete_note", "list_notes")
     derived = derived_edges(*map(tool_taking, names))
 
     steps = {(subject, other) for subject, relation, other in derived if relation == "next_steps"}
     assert {("create_note", "view_note"), ("create_note", "send_note")} <= steps
-    assert ("create_note", "delete_note") not in steps
-    assert ("view_note", "delete_note") in steps
-    assert "create_note" not in {other for _, other in steps}
+    assert {"create_note", "delete_note", "list_notes"}.isdisjoint(other for _, other in steps)
 
 
 @pytest.mark.parametrize(
@@ -350,7 +348,7 @@ def test_each_rule_for_edges_can_be_disabled(rule: str) -> None:
         tool_taking("get_current_date"),
         tool_taking("validate_email"),
         tool_taking("get_wifi_status"),
-        tool_taking("close_room", "room_id"),
+        tool_taking("paint_room", "room_id"),
     )
     entities = [entity(tool) for tool in tools]
     without = GraphOptions(**{rule: False})

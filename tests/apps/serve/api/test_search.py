@@ -20,6 +20,7 @@ from gateway.options import SearchOptions
 from gateway.serve.api.search_routes import default_ranking
 from gateway.testing import HashingEmbedder
 from gateway.types import ALL_SCOPES, RankingPolicy
+from graphs import Document, Link
 from tests.apps.serve.api.client import open_client
 from tests.apps.serve.api.conftest import ENTRIES, Mixed
 from tests.conftest import PATIENT
@@ -64,6 +65,42 @@ async def test_search_groups_contain_the_entities_of_the_ranking(full_gateway: G
     assert set(ids(answer)) <= set(grouped)
     assert all(answer[f"total_{group}"] == len(answer[group]) for group in GROUPS)
     assert ("hybrid", "hybrid") == (answer["search_mode"], answer["ranking"])
+
+
+async def test_search_returns_the_supplements_that_the_caller_may_see(
+    create_mail_gateway: Mixed,
+) -> None:
+    """Each one has the edges that lead to it, with the place that declares them."""
+    plan = Document(
+        id="plan",
+        title="send_email",
+        path="plan.md",
+        requires=(Link(target="read_email", line=4),),
+        next_steps=(Link(target="play_music", line=5),),
+    )
+    gateway = create_mail_gateway(graph=[plan])
+    body = {"query": "send an e-mail to somebody", "max_results": 1}
+
+    answer = await search_as(gateway, body)
+    await gateway.catalog.change(["mail/play_music"], {"scopes": ["dj"]})
+    hidden = await search_as(gateway, body, scopes=())
+
+    assert ["mail/send_email"] == ids(answer)
+    assert (["mail/read_email"], [], ["mail/play_music"]) == tuple(
+        ids(answer, group) for group in ("prerequisites", "related", "next_steps")
+    )
+    (needed,) = answer["prerequisites"]
+    assert ("tool", "read_email", "mail") == (needed["kind"], needed["name"], needed["server"])
+    assert needed["path"] == [
+        {
+            "subject": "mail/send_email",
+            "predicate": "requires",
+            "object": "mail/read_email",
+            "source": "plan.md:4",
+            "declared": True,
+        }
+    ]
+    assert (["mail/read_email"], []) == (ids(hidden, "prerequisites"), ids(hidden, "next_steps"))
 
 
 async def test_search_rows_have_the_field_names_of_mcp_registries(full_gateway: Gateway) -> None:
