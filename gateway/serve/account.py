@@ -1,15 +1,11 @@
-"""Sign-in and sign-out of browsers at identity providers, encrypted cookies, and simple HTML pages.
+"""Sign-in of browsers at identity providers, encrypted cookies, and simple HTML pages.
 
-* A sign-in belongs to the browser in which it started, because its state, nonce and verifier are in
-  an encrypted cookie of that browser. An attacker cannot sign another browser in, and each response
-  of the provider is accepted once.
-* A sign-in returns to the page where it started, and only to pages of this server. Addresses never
-  contain tokens. One address contains the provider's code, and the browser leaves it immediately.
+* The state, nonce and verifier of a sign-in are in an encrypted cookie of the browser that started
+  it. An attacker therefore cannot sign another browser in.
+* A sign-in returns only to pages of this server. Addresses never contain tokens. One address
+  contains the provider's code, and the browser leaves it immediately.
 * The result is a session of `gateway.serve.console.access`, for the console and for the pages where
   users sign in to servers.
-
-If the host configures a key, all replicas can read each other's cookies. Without a key, cookies are
-valid in this process only.
 """
 
 from __future__ import annotations
@@ -47,7 +43,8 @@ class SealedCookie:
     Args:
         name: Name of the cookie. Over HTTPS it gets the prefix ``__Host-``, so that sibling
             domains cannot set it.
-        options: Options that may contain the host's encryption key.
+        options: Options with the host's encryption key, which replicas share. Without a key, only
+            this process can read the cookie.
         life_s: Maximum age of the cookie, in seconds.
     """
 
@@ -59,8 +56,7 @@ class SealedCookie:
         """Set the cookie in *response* to *content*, a JSON value. *secure* is True for HTTPS."""
         text = json.dumps(content, ensure_ascii=False)
         name = self._name(secure=secure)
-        # The cookie's name is part of the encryption, so a value copied to a cookie of another name
-        # is invalid.
+        # The name is part of the encryption, so the value is invalid in another cookie.
         value = encrypt(self._keys, text, place=name).hex()
         response.set_cookie(name, value, self._life_s, secure=secure, httponly=True, samesite="lax")
 
@@ -87,7 +83,7 @@ LIFE_S = 600.0
 """Maximum duration of a sign-in, in seconds."""
 _MAX_USED = 10_000
 _MAX_PATH_BYTES = 1000
-"""Maximum length of the path to return to, because a longer one does not fit into a cookie."""
+"""Maximum length of the path to return to. A longer one does not fit into a cookie."""
 _PAGES = (CONSOLE, SIGN_IN)
 _FOREIGN = (
     "This sign-in did not start in this browser in the last ten minutes, or it was already used."
@@ -99,13 +95,13 @@ _ADVICE: Mapping[int, str] = {
     403: "You are signed in, but {reason}. Ask the administrator of the identity provider for "
     "them.",
 }
-"""Messages for the person after a failed sign-in, keyed by HTTP status of the refusal."""
+"""Messages for the person after a failed sign-in, keyed by HTTP status."""
 
 
 def local_path(path: str) -> str:
-    """Return *path* if it is a page of this server, so that no link leads to another site.
+    """Return *path* if it is a sign-in or console page of this server, otherwise `CONSOLE`.
 
-    Any other path, and a path of more than 1,000 bytes, is replaced by `CONSOLE`.
+    Links then never lead to another site. A path of more than 1,000 bytes also becomes `CONSOLE`.
     """
     is_own = any(path == root or path.startswith(f"{root}/") for root in _PAGES)
     is_plain = "\\" not in path and path.isprintable()
@@ -113,22 +109,18 @@ def local_path(path: str) -> str:
 
 
 def sign_in_links(sessions: Sessions, to: str) -> Iterator[tuple[str, str]]:
-    """Yield the address that starts a sign-in at each identity provider, and the provider's name.
+    """Yield the address that starts a sign-in, and the provider's name, for each identity provider.
 
     Args:
         sessions: The browser sessions.
-        to: Path of this server to which the browser returns after the sign-in.
+        to: Path of this server to which the browser returns.
     """
     for issuer, sign_in in sessions.authenticator.sign_ins.items():
         yield _address(issuer, to), sign_in.label
 
 
 def signed_out_address(issuer: str) -> str:
-    """Return the address of the page that follows a sign-out.
-
-    Args:
-        issuer: Identity provider at which the session had signed in.
-    """
+    """Return the address of the page after a sign-out from the identity provider *issuer*."""
     return f"{ACCOUNT}/signed-out?{urlencode({'issuer': issuer})}"
 
 
@@ -169,7 +161,7 @@ class _Pages:
     async def complete(self, request: Request) -> Response:
         """Handle the identity provider's response, in the browser where the sign-in started."""
         response = await self._answer(request)
-        # The address of this page contains a code, so it is not sent to other pages.
+        # The address of this page contains a code, which other pages must not get.
         response.headers["Referrer-Policy"] = "no-referrer"
         return response
 
@@ -195,8 +187,8 @@ class _Pages:
         except RefusedError as error:
             text = _ADVICE.get(error.status, "{reason}").format(reason=error)
             return message(text, error.status, more=again)
-        # The browser treats a redirect as a request from the provider's site, and would not send
-        # the strict session cookie. A page that refreshes itself avoids this.
+        # After a redirect from the provider's site, the browser would not send the strict session
+        # cookie. A page that refreshes itself avoids this.
         go_on = f'<meta http-equiv="refresh" content="0;url={escape(to)}">'
         response = page("You are signed in", link(to, "Go on"), head=go_on)
         self._sessions.set_cookie(response, request, self._sessions.admit(bearer, change))
@@ -247,22 +239,16 @@ def page(title: str, body: str, status: int = 200, *, head: str = "") -> Respons
 
 
 def message(text: str, status: int = 200, *, more: str = "") -> Response:
-    """Return an HTML page with *text*.
-
-    Args:
-        text: Plain text, which is escaped.
-        status: HTTP status.
-        more: HTML markup after the text.
-    """
+    """Return an HTML page with *text*, which is escaped, and then the HTML markup *more*."""
     return page("Sign-in", f"<p>{escape(text)}</p>{more}", status)
 
 
 def error_page(error: GatewayError, *, more: str = "") -> Response:
-    """Return an HTML page with the message of *error*, followed by the HTML markup *more*."""
+    """Return an HTML page with the message of *error*, and then the HTML markup *more*."""
     status = error.status if isinstance(error, RefusedError) else 400
     return message(str(error), status, more=more)
 
 
 def link(url: str, text: str) -> str:
-    """Return the HTML markup of a paragraph that contains one link."""
+    """Return the HTML markup of a paragraph with one link."""
     return f'<p><a href="{escape(url)}">{escape(text)}</a></p>'

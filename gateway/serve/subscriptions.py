@@ -1,10 +1,8 @@
 """Notifications to clients about changed lists and changed resources.
 
 * Before protocol version 2026-07-28, a client subscribes in its session and gets notifications on
-  its stream. Since then it opens a stream for notifications, and names its resources there. Both
-  use an event bus of the SDK.
+  its stream. Since then it opens a stream for notifications, and names its resources there.
 * The gateway subscribes once to each watched resource at the resource's server, for all clients.
-  This subscription ends when the last client stops watching.
 """
 
 from __future__ import annotations
@@ -50,8 +48,7 @@ _EVENTS: Mapping[Kind, ServerEvent] = {
 def listable(entities: Iterable[Entity]) -> tuple[Entity, ...]:
     """Return the entities that lists may contain: all except suspicious ones.
 
-    Clients give the texts of lists to their models. Suspicious entities can still be called, read
-    or filled in by name.
+    Clients give the texts of lists to their models. Suspicious entities can still be used by name.
     """
     return tuple(entity for entity in entities if not entity.suspicious)
 
@@ -68,7 +65,7 @@ def _on_this_loop(work: Callable[[], object]) -> Callable[[], None]:
 
 
 class _Watch:
-    """One watched address, the number of its watchers, and the task that watches it upstream."""
+    """One watched resource, the number of its watchers, and its subscription upstream."""
 
     def __init__(
         self, library: ResourceLibrary, owner: _Owner, on_change: Callable[[], None]
@@ -95,7 +92,7 @@ class _Watch:
 
 
 class _Audience:
-    """Clients that may see the same entities, and digests of the lists that they were last sent."""
+    """Clients that may see the same entities, and digests of the lists last sent to them."""
 
     def __init__(self, caller: Caller) -> None:
         self.caller = caller
@@ -112,8 +109,8 @@ class Subscriptions:
 
     Args:
         library: Resources and prompts of all upstream servers.
-        digest: Returns the summary of the catalog that the list of meta-tools contains. None if
-            the list contains each tool instead.
+        digest: Returns the summary of the catalog that the definitions of the meta-tools contain.
+            None if each tool is listed instead.
         max_watched: Maximum number of watched resources.
         caller: Caller of requests without an access token.
     """
@@ -140,7 +137,7 @@ class Subscriptions:
         """Watch the resource at *address* for *caller*. Return a function that stops watching.
 
         Raises:
-            InvalidRequestError: If the resource is unknown or cannot be watched, or if the maximum
+            InvalidRequestError: If the resource is unknown or cannot be watched, or the maximum
                 number of resources is watched.
             UpstreamError: If the resource's server cannot be asked.
         """
@@ -180,7 +177,7 @@ class Subscriptions:
     async def unsubscribe(
         self, context: Context, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
-        """Answer ``resources/unsubscribe``. It is not an error if the resource is not watched."""
+        """Answer ``resources/unsubscribe``. The resource need not be watched."""
         end = self._sessions.get(client_identity(context), {}).pop(params.uri, None)
         if end is not None:
             end()
@@ -189,10 +186,7 @@ class Subscriptions:
     async def listen(
         self, context: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """Answer ``subscriptions/listen``.
-
-        The answer confirms only resources that can be watched.
-        """
+        """Answer ``subscriptions/listen``, confirming only resources that can be watched."""
         requested, caller = params.notifications, caller_of(context)
         audience = self._audience(caller)
         ends: dict[str, End] = {}
@@ -229,7 +223,7 @@ class Subscriptions:
                 await audience.bus.publish(event)
 
     def note_list(self, kind: Kind, entities: Iterable[Entity], caller: Caller) -> None:
-        """Record that *caller* was sent a list.
+        """Record that *caller* was sent a list of *kind*.
 
         Args:
             kind: Kind of the listed entities.
@@ -248,7 +242,7 @@ class Subscriptions:
     async def watch_catalog(self, _server: object) -> AsyncIterator[object]:
         """Watch the catalog for changes while there are connections.
 
-        Yield the context that requests of this connection share.
+        Yield the context that the requests of this connection share.
         """
         if not self._connections:
             self._catalog_task = asyncio.create_task(self._watch(), name="list_changed")
@@ -262,10 +256,7 @@ class Subscriptions:
                 await asyncio.wait({self._catalog_task})
 
     def end_streams(self) -> None:
-        """End all streams of ``subscriptions/listen``.
-
-        The streams tell their clients about the end.
-        """
+        """End all streams of ``subscriptions/listen``, and tell their clients."""
         for audience in self._audiences.values():
             audience.listen.close()
 
@@ -292,10 +283,7 @@ class Subscriptions:
             await audience.bus.publish(_EVENTS[kind])
 
     async def notify_session(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Middleware that sends changes to a session until its connection ends.
-
-        It starts after the client's ``notifications/initialized``.
-        """
+        """Middleware that sends changes to a session, from its initialization until its end."""
         result = await call_next(ctx)
         if ctx.method != "notifications/initialized" or is_stateless(ctx):
             return result
