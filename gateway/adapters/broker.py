@@ -21,10 +21,8 @@ from gateway.gateway import Gateway
 from gateway.types import ANYONE, Caller, JsonObject
 
 Function = Mapping[str, Any]
-"""A tool of the gateway: ``name``, ``description``, ``parameters`` and perhaps ``strict``.
-
-The parameters are a JSON Schema of type object. A found tool has its own schema.
-"""
+"""A tool of the gateway: ``name``, ``description``, ``parameters`` (a JSON Schema of type object)
+and perhaps ``strict``."""
 
 
 C = TypeVar("C")
@@ -36,10 +34,10 @@ The function is called at each turn, on the framework's thread.
 
 
 def read_caller(caller: CallerOf[C], context: C) -> Caller:
-    """Return the caller of one turn: *caller* itself, or its result for *context*.
+    """Return *caller*, or its result for *context* if it is a function.
 
     Raises:
-        ConfigError: If the host's function does not return a `Caller`.
+        ConfigError: If the function does not return a `Caller`.
     """
     result = caller if isinstance(caller, Caller) else caller(context)
     if not isinstance(result, Caller):
@@ -94,11 +92,10 @@ class ToolBroker:
     ) -> ToolList:
         """Return the tools that match *query*, for frameworks that search by themselves.
 
-        Such a framework does not notice later searches of the model. Their results contain the
-        schemas, and the model uses the call tool.
+        Tools that the model finds later are not added; the model uses the call tool for them.
 
         Args:
-            query: Task, or name of a tool; an empty query finds nothing.
+            query: Task, or name of a tool. An empty query finds nothing.
             host: The host's tools or their names.
             caller: Caller of the conversation.
         """
@@ -135,9 +132,7 @@ class ToolBroker:
 
 
 def _host_tools(host: Iterable[object]) -> tuple[Message, ...]:
-    """Return the host's tools in the chat format. The tools have only names, because no other field
-    is used.
-    """
+    """Return the host's tools in the chat format, with only their names."""
     return tuple({"type": "function", "function": {"name": _name(tool)}} for tool in host)
 
 

@@ -32,8 +32,7 @@ from gateway.types import CODES, Caller, Diagnostic, Status
 from graphs.errors import GraphError
 
 _NAME_CODES = frozenset({"name_qualified", "name_similar", "name_withheld"})
-"""Codes that are not printed as warnings, because `gateway doctor` and `gateway approve` report
-them for the whole configuration."""
+"""Codes that `gateway doctor` and `gateway approve` report, so commands do not print them."""
 
 
 def stderr() -> Console:
@@ -46,15 +45,15 @@ class Output:
     """The result of a command."""
 
     data: object
-    """Result that ``--json`` prints as one JSON document."""
+    """Result that ``--json`` prints."""
     view: RenderableType | None = None
-    """Text or table for people, printed without ``--json``. Control characters are removed from a
-    string; "" prints nothing; None prints *data* as tables."""
+    """Text or table printed without ``--json``. "" prints nothing; None prints *data* as tables.
+    Control characters are removed from a string."""
     _: KW_ONLY
     found: object = True
-    """False or empty if the command found nothing; the exit code is then 1."""
+    """If false or empty, the exit code is 1."""
     code: int = OK
-    """Exit code, if it is not 0; it overrides *found*."""
+    """Exit code, which overrides *found* unless it is 0."""
     notes: Sequence[str] = ()
     """Remarks printed to standard error after the view."""
 
@@ -105,18 +104,14 @@ def command_group(name: str = "") -> typer.Typer:
 def command(
     group: typer.Typer, name: str | None = None, *, has_json: bool = True, has_set: bool = True
 ) -> Callable[[F], F]:
-    """Register a function as a command of *group*.
+    """Register a function as a command of *group*, which prints the output and ends the process.
 
-    The command prints the returned output and ends the process.
-
-    A parameter declares its help as ``Annotated[Path, "--out", "-o", "A file."]``: the last
-    text is the help, and the texts before it are the names of the option. A keyword-only parameter
-    is an option, any other parameter an argument. A flag without names has an opposite
-    (``--no-…``) only if it is on by default.
+    ``Annotated[Path, "--out", "-o", "A file."]`` declares a parameter: the names of the option,
+    then its help. A keyword-only parameter is an option, any other one an argument. A flag without
+    names has an opposite (``--no-…``) only if it is on by default.
 
     A parameter ``caller`` adds the options --scope, --tenant and --user, and is None without them.
     A parameter ``selection`` adds --text, --kind, --server, --tag, --status and --only-enabled.
-    Every command has --verbose.
 
     Args:
         group: Group that gets the command.
@@ -171,9 +166,7 @@ def _option(name: str, annotation: object, default: object) -> inspect.Parameter
 
 
 def _declared(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Return *parameter* with a typer annotation. The texts in its own annotation become the names
-    and the help of the option.
-    """
+    """Convert the texts in the annotation of *parameter* to a typer annotation."""
     if get_origin(parameter.annotation) is not Annotated:
         return parameter
     kind, *names, summary = get_args(parameter.annotation)
@@ -207,8 +200,7 @@ def _selection(text: str, enabled: bool | None, *chosen: Sequence[Any] | None) -
 _COMBINED_PARAMETERS: Mapping[
     str, tuple[dict[str, tuple[object, object]], Callable[..., object]]
 ] = {"caller": (_CALLER_OPTIONS, _caller), "selection": (_SELECTION_OPTIONS, _selection)}
-"""Parameters that are filled from several options: (the options, function that builds the
-value)."""
+"""Parameters built from several options: (the options, function that builds the value)."""
 
 
 def note(text: str) -> None:
@@ -234,10 +226,7 @@ class _LogLines(logging.Handler):
 
 @contextmanager
 def show_log(*, shown: bool) -> Iterator[None]:
-    """Print the gateway's log to standard error while the block runs, if *shown*.
-
-    The log includes the standard error of servers.
-    """
+    """If *shown*, print the log of the gateway and its servers to standard error meanwhile."""
     log, lines = logging.getLogger("gateway"), _LogLines()
     level = log.level
     if shown:
@@ -262,12 +251,10 @@ def _needs_plugins() -> Iterator[None]:
 
 @contextmanager
 def report_errors(*, as_json: bool) -> Iterator[None]:
-    """End the command with a message and an exit code if the block raises an error.
-
-    Errors of the gateway, errors of a graph and interruptions are reported.
+    """End the command with a message and an exit code if the block fails or is interrupted.
 
     Raises:
-        typer.Exit: If the block failed or was interrupted.
+        typer.Exit: After an error of the gateway or of a graph, or an interruption.
     """
     try:
         yield
@@ -298,7 +285,7 @@ def document_output(
     code: int = OK,
     more: Mapping[str, object] | None = None,
 ) -> Output:
-    """Return graph documents as a bundle that ``--graph`` reads, and as text; or write them.
+    """Return graph documents as a bundle that ``--graph`` reads, or write them to *folder*.
 
     Args:
         documents: Documents to return.

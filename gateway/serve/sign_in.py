@@ -1,14 +1,12 @@
 """Pages where users sign in to upstream servers that are called with the users' own credentials.
 
-The address of a page is not a secret and names no user. The user is the one that signed in at an
-identity provider (`gateway.serve.account`), or the owner of the token entered on the page, which is
-the token of the user's client. A user who follows an attacker's link therefore signs in for
-themselves only (MCP 2026-07-28, elicitation, "Phishing").
+The address of a page names no user. The user is the one signed in at an identity provider
+(`gateway.serve.account`), or the owner of the token entered on the page. A user who follows an
+attacker's link therefore signs in only for themselves (MCP 2026-07-28, elicitation, "Phishing").
 
-* The response of an authorization server counts only in the browser where the sign-in started. That
-  browser has an encrypted cookie for the user, the server and the state. An attacker's link to the
-  authorization server therefore has no effect.
-* An entered token is used once and not stored. The guard rejects forms from other sites.
+* The response of an authorization server counts only in the browser where the sign-in started,
+  which has an encrypted cookie for the user, the server and the state.
+* An entered token is not stored. The guard rejects forms from other sites.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ from gateway.servers.user_sign_ins import PATH
 from gateway.types import Caller
 
 Authenticate = Callable[[str], Awaitable[Caller]]
-"""Function that returns the caller of a bearer token.
+"""Returns the caller of a bearer token.
 
 Raises:
     RefusedError: If the token is invalid.
@@ -72,8 +70,8 @@ def sign_in_routes(
     Args:
         gateway: The gateway whose upstream servers need sign-ins.
         authenticate: Returns the caller of a bearer token.
-        sessions: Sessions of browsers. If they have a launch token, the API needs no token, and
-            there is only one user.
+        sessions: Sessions of browsers. With a launch token, the API needs no token, and there is
+            only one user.
     """
     pages = _Pages(gateway, authenticate, sessions)
     path = f"{PATH}/{{server}}"
@@ -90,16 +88,12 @@ class _Pages:
         self._sign_ins = gateway.user_sign_ins
         self._authenticate = authenticate
         self._sessions = sessions
-        # If the host configures no key, the authorization server's response must reach the same
-        # process.
+        # Without a key of the host, the response must reach the same process.
         self._cookie = SealedCookie("gateway_sign_in", gateway.options, LIFE_S)
         self._is_secure = urlsplit(gateway.options.public_url).scheme == "https"
 
     async def form(self, request: Request) -> Response:
-        """Show the sign-in page, which is the same for every server.
-
-        Without a session, the page asks for a token.
-        """
+        """Show the sign-in page. Without a session, it asks for a token."""
         server = escape(request.path_params["server"])
         if session := self._session(request):
             user = escape(session.caller.user or session.bearer.name)
@@ -123,8 +117,8 @@ class _Pages:
         """Return the caller of the form's token, or else the caller of the browser's *session*.
 
         Raises:
-            RefusedError: If there is neither a token nor a session, or the form belongs to another
-                session.
+            RefusedError: If the token is missing or invalid without a session, or the form belongs
+                to another session.
         """
         token = fields.get("token", [""])[0].strip()
         if token or session is None:
@@ -185,6 +179,5 @@ class _Pages:
         is_own = own_server == server and secrets.compare_digest(
             own_state.encode(), state.encode("utf-8", "replace")
         )
-        # The user's access was checked when the sign-in started. The tokens are stored only for
-        # this user.
+        # The user's access was checked when the sign-in started.
         return Caller(user=user, tenant=tenant) if is_own and until >= time.time() else None
