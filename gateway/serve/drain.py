@@ -1,9 +1,9 @@
 """Graceful shutdown of the served gateway, and the probes ``/livez`` and ``/readyz``.
 
-1. ``/readyz`` answers 503, and each response closes its connection, so that new requests go to
-   other replicas. Requests are still answered for some seconds, until load balancers notice.
-2. New requests are refused with 503. Requests of a session with a running call are still accepted,
-   because they may contain input for that call. Running calls end within a time limit.
+1. ``/readyz`` answers 503, and each response closes its connection. Requests are still answered for
+   some seconds, until load balancers notice.
+2. New requests are refused with 503, except in a session with a running call, because they may
+   contain input for that call. Running calls end within a time limit.
 3. Streams end, and then all connections.
 
 The probes need no token, and their responses contain only states and counts.
@@ -61,13 +61,12 @@ class Drain:
         self._clock = clock
         self._refuses_at: float | None = None
         self._calls = Counter[str]()
-        """Number of running calls, keyed by session id. The key ``""`` is for calls without a
-        session."""
+        """Number of running calls, keyed by session id, or "" without a session."""
         self.ending = asyncio.Event()
-        """Event that tells all open streams to end."""
+        """Tells all open streams to end."""
 
     def begin(self, *, delayed: bool = True) -> None:
-        """Start the shutdown. If *delayed* is False, new requests are refused at once.
+        """Start the shutdown. Unless *delayed*, refuse new requests at once.
 
         A second call has no effect.
         """
@@ -123,10 +122,7 @@ class Drain:
 
 
 class _Exchange:
-    """A request and its response.
-
-    It counts as a running call unless its response is a long stream.
-    """
+    """A request and its response, counted as a running call unless it is a long stream."""
 
     def __init__(self, drain: Drain, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
@@ -137,7 +133,7 @@ class _Exchange:
         self._is_get = scope["method"] == "GET"
         self._counts = headers.get("mcp-method") != LISTEN
         self._is_open = False
-        """True while the response is a stream that has started and not ended."""
+        """True while the response is an open stream."""
 
     def __enter__(self) -> None:
         if self._counts:
@@ -152,7 +148,7 @@ class _Exchange:
             self._drain.count(self.session, -1)
 
     async def receive(self) -> Message:
-        """Return the next message from the client. At shutdown, streams receive a disconnect."""
+        """Return the client's next message. At shutdown, streams receive a disconnect."""
         if not self._is_get:
             return await self._receive()
         message = asyncio.ensure_future(self._receive())
@@ -165,7 +161,7 @@ class _Exchange:
             ending.cancel()
 
     async def send(self, message: Message) -> None:
-        """Send a message of the response. During shutdown, the response closes its connection."""
+        """Send a message of the response, which during shutdown closes its connection."""
         if message["type"] == "http.response.start":
             headers = MutableHeaders(raw=[*message.get("headers", ())])
             if self._is_get and headers.get("content-type", "").startswith(_EVENTS):
@@ -179,7 +175,7 @@ class _Exchange:
         await self._send(message)
 
     async def complete(self) -> None:
-        """End the response of a stream, after `receive` reported a disconnect at shutdown."""
+        """End the response of a stream after its disconnect at shutdown."""
         if self._is_open and self._drain.ending.is_set():
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -229,13 +225,13 @@ def probe_routes(gateway: Gateway) -> list[Route]:
 
 
 def readiness_response(readiness: Readiness) -> Response:
-    """Return the response of ``/readyz`` for *readiness*."""
+    """Return the response of ``/readyz``."""
     is_ready = readiness.status in {"ready", "partial"}
     return ApiResponse(readiness, 200 if is_ready else _UNAVAILABLE)
 
 
 async def _readiness(gateway: Gateway) -> Readiness:
-    # Starts the first index build in the background, unless it has started.
+    # Starts the first index build in the background.
     report = await gateway.report(wait=False)
     if not gateway.index_builds:
         return Readiness(status="starting")

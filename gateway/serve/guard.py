@@ -1,7 +1,7 @@
 """Guard in front of every route of the HTTP server: checks of Host, Origin and token.
 
-The checks prevent web pages from reaching the server through a host name that resolves to this
-machine (DNS rebinding; CVE-2025-66416).
+The checks stop web pages that reach the server through a host name that resolves to this machine
+(DNS rebinding; CVE-2025-66416).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gateway.servers.user_sign_ins import PATH as SIGN_IN
 from gateway.types import ANYONE
 
 CONSOLE = "/console"
-"""Path of the console. Its pages have their own sign-in (`gateway.serve.console.access`)."""
+"""Path of the console, whose pages have their own sign-in (`gateway.serve.console.access`)."""
 ACCOUNT = "/account"
 """Path of the pages for sign-in at identity providers (`gateway.serve.account`)."""
 _AUTHORITY = re.compile(
@@ -42,8 +42,7 @@ _HTTP_ERRORS: Mapping[int, tuple[str, str]] = {
 }
 _SAFE = frozenset({"GET", "HEAD"})
 LISTEN = "subscriptions/listen"
-"""MCP method whose response is a stream, in protocol versions since 2026-07-28. A request header
-names the method."""
+"""MCP method whose response is a stream, since protocol version 2026-07-28."""
 
 
 def guarded(
@@ -61,7 +60,7 @@ def guarded(
 
 
 async def _http_error(_request: Request, error: Exception) -> Response:
-    # Starlette itself raises only 404 and 405.
+    # Starlette raises only 404 and 405.
     status = getattr(error, "status_code", 404)
     headers = getattr(error, "headers", None)
     return problem(RefusedError(status, *_HTTP_ERRORS[status], headers=headers))
@@ -71,13 +70,11 @@ class Guard:
     """ASGI application that rejects a foreign Host or Origin, and then a missing token.
 
     * `PROBES` are answered for every Host, because they reveal nothing.
-    * Host: must be one of the server's own names, with any port, because another port may be mapped
-      to the server's port.
-    * Origin: must be an origin in `HttpOptions.origins`, or the server's own origin on loopback,
-      with the same port.
-    * Token: required except for `LIVENESS`, the console, the pages below `SIGN_IN` (which ask for
-      the token themselves), the pages below `ACCOUNT`, and the metadata of the protected resource
-      (RFC 9728). The ASGI scope then contains the caller under `CALLER`.
+    * Host: must be one of the server's own names. The port is free, because it may be mapped.
+    * Origin: must be in `HttpOptions.origins`, or the server's own origin and port on loopback.
+    * Token: required except for `LIVENESS`, the console, the pages below `SIGN_IN` and `ACCOUNT`,
+      and the metadata of the protected resource (RFC 9728). The ASGI scope then contains the caller
+      under `CALLER`.
     * Streams end when the token of their request expires. Running calls do not.
 
     Args:
@@ -108,7 +105,7 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request, and forward it to the application."""
         answer: ASGIApp = self._admitted_app
-        # Lifespan events come from the HTTP server itself, so they have no headers to check.
+        # Lifespan events have no headers to check.
         if scope["type"] != "lifespan":
             try:
                 answer = await self._admit(scope)
@@ -118,9 +115,7 @@ class Guard:
             await answer(scope, receive, send)
 
     async def _admit(self, scope: Scope) -> ASGIApp:
-        """Check the request of *scope*, and set its caller in *scope*.
-
-        Return the application that answers the request.
+        """Check a request, set its caller in *scope*, and return the application to answer it.
 
         Raises:
             RefusedError: If the request is rejected.
@@ -198,10 +193,7 @@ def _with_brackets(name: str) -> str:
 
 
 def _split_authority(text: str) -> tuple[str, int | None]:
-    """Return the host in lower case and the port of ``host[:port]``.
-
-    The host of an invalid text is empty.
-    """
+    """Return the lower-case host and the port of ``host[:port]``. The host is empty if invalid."""
     match = _AUTHORITY.fullmatch(text)
     if not match:
         return "", None

@@ -1,11 +1,7 @@
 """Chat Completions answers of the scripted model, its stored conversations and its prompt cache.
 
 Numbers of tokens are estimates (`gateway.runtime.text.estimate_tokens`), which suffice to compare
-requests.
-
-* Whole and streamed answers have the same id, message and usage: joined chunks equal the whole
-  answer.
-* Only the first fragment of a call contains its id and name; fragments have the call's index.
+requests. Whole and streamed answers have the same id, message and usage.
 """
 
 from __future__ import annotations
@@ -24,8 +20,7 @@ from gateway.testing.model import ModelRequest, Turn
 from gateway.types import JsonObject
 
 CREATED = 1_700_000_000
-"""Creation time of every answer, in seconds since the epoch. It is fixed, so that equal requests
-get equal answers."""
+"""Creation time of every answer. It is fixed, so that equal requests get equal answers."""
 MIN_CACHED_TOKENS = 1024
 """Minimum length of a cached beginning of a prompt, in tokens, as in the real service."""
 _MAX_PROMPTS = 64
@@ -34,7 +29,7 @@ _MAX_PROMPTS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAnswer:
-    """A turn of the scripted model with its request and usage, before it is serialized."""
+    """A turn of the scripted model with its request and usage."""
 
     request: ModelRequest
     turn: Turn
@@ -43,21 +38,17 @@ class ModelAnswer:
 
     @property
     def id(self) -> str:
-        """Id of the answer. It depends only on the conversation and the tools, so it is the same
-        with and without streaming.
-        """
+        """Id that depends only on the tools and the conversation, not on streaming."""
         prompt = prompt_text(self.request).encode("utf-8", "surrogatepass")
         return f"chatcmpl-{hashlib.blake2b(prompt, digest_size=12).hexdigest()}"
 
     @property
     def finish_reason(self) -> str:
-        """The reason why the model stopped."""
+        """Reason why the model stopped."""
         return self.turn.finish_reason or ("tool_calls" if self.turn.calls else "stop")
 
     def call_id(self, choice: int, position: int) -> str:
-        """Return the id of a call: the id in the script, or one built from the turn, *choice* and
-        *position*.
-        """
+        """Return the id of a call: from the script, or built from the turn and both arguments."""
         turn = [message.get("role") for message in self.request.messages].count("assistant")
         index = choice * len(self.turn.calls) + position
         return self.turn.calls[position].id or f"call_{turn}_{index}"
@@ -117,7 +108,7 @@ def _chunks(answer: ModelAnswer, size: int) -> Iterator[dict[str, object]]:
 
 
 def _deltas(message: dict[str, Any], size: int) -> Iterator[dict[str, object]]:
-    """Yield the changes that build *message*; the last change is empty."""
+    """Yield the changes that build *message*. The last change is empty."""
     text, calls = message["content"], message.pop("tool_calls", ())
     yield {**message, "content": None if text is None else ""}
     for piece in split_text(text or "", size):
@@ -149,7 +140,7 @@ class ConversationStore:
         self._items: dict[str, list[object]] = {}
 
     def load(self, body: JsonObject) -> list[object]:
-        """Return the items of the response that *body* continues, followed by the items of *body*.
+        """Return the items of the response that *body* continues, then the items of *body*.
 
         Raises:
             InvalidRequestError: If the continued response is unknown.
@@ -164,8 +155,8 @@ class ConversationStore:
         return [*before, *(items if isinstance(items, list) else [])]
 
     def save(self, body: JsonObject, name: str, items: list[object]) -> None:
-        """Store *items*, the whole conversation, under *name*, unless the request *body* forbids
-        it.
+        """Store the whole conversation under *name*, unless the request *body* forbids it, and
+        under the body's conversation id, if any.
         """
         if body.get("store") is not False:
             self._items[name] = items
@@ -186,17 +177,13 @@ def prompt_text(request: ModelRequest) -> str:
 
 
 class PromptCache:
-    """Recent prompts, used to count the tokens that a new prompt shares with one of them.
-
-    All recent prompts count, because a request of another conversation or of a normalizer between
-    two turns does not empty a real cache either.
-    """
+    """Recent prompts, used to count the tokens that a new prompt shares with one of them."""
 
     def __init__(self) -> None:
         self._prompts: deque[str] = deque(maxlen=_MAX_PROMPTS)
 
     def usage(self, request: ModelRequest, turn: Turn, *, choices: int) -> dict[str, object]:
-        """Return the usage of one request with its answer, and store the prompt."""
+        """Return the usage of one request and its answer, and store the prompt."""
         prompt = prompt_text(request)
         shared = max((_common_prefix(prompt, other) for other in self._prompts), default=0)
         self._prompts.append(prompt)
@@ -217,8 +204,6 @@ def _compact(value: object) -> str:
 
 
 def _common_prefix(left: str, right: str) -> int:
-    """Return the number of characters that *left* and *right* have in common at the beginning.
-    Bisection is fast because slices are compared in C.
-    """
+    """Return the length of the common prefix. Bisection is fast, because C compares the slices."""
     shorter = min(len(left), len(right))
     return bisect_left(range(shorter), True, key=lambda end: left[: end + 1] != right[: end + 1])

@@ -98,9 +98,7 @@ def _edges(graph: ToolGraph) -> list[Fact]:
 
 
 def _rule(edge: Fact) -> str:
-    """Return the name of the `GraphOptions` field that enables the rule of *edge*; empty for a
-    declared edge.
-    """
+    """Return the `GraphOptions` field that enables the rule of *edge*. Empty if declared."""
     return "" if edge.declared else rule_of(edge.predicate, edge.origin)
 
 
@@ -152,10 +150,9 @@ def derive(
 
 
 def _derived_documents(graph: ToolGraph) -> list[graphs.Document]:
-    """Return derived edges as documents of the host, one per rule and tool.
+    """Return derived edges as documents, one per rule and tool.
 
-    Their paths begin with the rule's name, so that an edge still shows its origin after it was
-    copied into another document of the host.
+    Paths begin with the rule's name, so that a copied edge still shows its origin.
     """
     links = defaultdict[tuple[str, str], defaultdict[str, list[graphs.Link]]](
         lambda: defaultdict(list)
@@ -171,7 +168,7 @@ def _derived_document(
     graph: ToolGraph, rule: str, node: str, links: Mapping[str, Sequence[graphs.Link]]
 ) -> graphs.Document:
     tool = graph.entity_id(node)
-    # The quoted name of an upstream tool is one part of a path, whatever characters it contains.
+    # Quoted, because names of upstream tools may contain any character.
     place = "/".join(quote(part, safe="") for part in (rule, *tool.split("/", 1)))
     return graphs.Document(
         id=tool,
@@ -222,7 +219,7 @@ def validate(
         "cycles": cycles,
         "shacl": faults is not None,
     }
-    # A notice counts as a fault, because the skipped text was meant as a statement.
+    # A notice is a fault, because the skipped text was meant as a statement.
     is_wrong = notices or cycles or any(fault.severity == "violation" for fault in faults or ())
     return Output({**data, "faults": faults or ()}, code=USAGE if is_wrong else code)
 

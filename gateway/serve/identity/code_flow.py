@@ -1,10 +1,9 @@
 """Sign-in of people at an identity provider with OpenID Connect's authorization code flow.
 
-* Between the two steps, the state (`PendingSignIn`) is only in a cookie of the browser, which
-  `gateway.serve.account` encrypts. Another replica can therefore handle the second step.
+* Between the two steps, the state (`PendingSignIn`) is only in an encrypted cookie of the browser,
+  so another replica can handle the second step.
 * The ID token proves that the response belongs to this sign-in (nonce) and this client. The caller
-  comes from the access token, as for any other client. The configuration can take the caller from
-  the ID token instead, with the same mapping of claims.
+  comes from the access token, or from the ID token if so configured.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ log = logging.getLogger("gateway.serve")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingSignIn:
-    """State of a sign-in, which the browser stores until the provider redirects it back."""
+    """State of a sign-in, stored by the browser until the provider redirects it back."""
 
     issuer: str
     state: str
@@ -52,7 +51,7 @@ class PendingSignIn:
 
 
 class _Tokens(BaseModel):
-    """Response of a provider's token endpoint."""
+    """Response of a token endpoint."""
 
     access_token: str
     id_token: str
@@ -91,7 +90,7 @@ class ProviderSignIn:
         await find_metadata(self._issuer.issuer, _NEEDED)
 
     async def begin(self) -> tuple[str, PendingSignIn]:
-        """Return the provider's address where the browser signs in, and the state for its cookie.
+        """Return the provider's sign-in address for the browser, and the state for its cookie.
 
         Raises:
             RefusedError: 503 if the provider is unavailable.
@@ -117,7 +116,7 @@ class ProviderSignIn:
         return f"{endpoint}?{urlencode(query)}", pending
 
     async def complete(self, pending: PendingSignIn, code: str, issuer: str | None) -> BearerToken:
-        """Exchange the provider's code for tokens, and return the token and caller that signed in.
+        """Exchange the provider's code for tokens, and return the token and its caller.
 
         Args:
             pending: State from the browser's cookie.
@@ -125,7 +124,7 @@ class ProviderSignIn:
             issuer: Parameter ``iss`` of the provider's response (RFC 9207). None if it is missing.
 
         Raises:
-            RefusedError: 400 if the provider refused, or if the response is from another provider.
+            RefusedError: 400 if the provider refused, or the response is from another provider.
                 503 if the provider is unavailable or returns no tokens. Otherwise as for
                 `AccessTokens.verify`.
         """
@@ -150,7 +149,7 @@ class ProviderSignIn:
         return bearer
 
     async def sign_out_address(self) -> str:
-        """Return the address of the provider's sign-out page. Empty if the provider has none."""
+        """Return the address of the provider's sign-out page. Empty if it is unknown."""
         metadata = await attempt(self._metadata())
         url = "" if isinstance(metadata, Failed) else metadata.get("end_session_endpoint")
         if not isinstance(url, str) or not url or address_fault(url):
@@ -162,10 +161,7 @@ class ProviderSignIn:
         return self._settings.scope or " ".join(["openid", *named])
 
     async def _metadata(self) -> Mapping[str, Any]:
-        """Return the provider's metadata.
-
-        They are fetched once an hour, with one request for all callers that wait.
-        """
+        """Return the provider's metadata, fetched once an hour for all callers."""
         async with self._lock:
             if not self._cached_metadata or self._tokens.clock() >= self._due:
                 metadata = self._cached_metadata = await attempt(
