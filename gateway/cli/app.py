@@ -1,8 +1,8 @@
 """The root of the command line.
 
 A command's module is imported when the command is typed, so that ``--help`` and ``--version``
-load neither the catalog nor a model. If other distributions have plugins, these are loaded for
-``--help`` and for unknown commands.
+load neither the catalog nor a model. Plugins of other distributions are loaded for ``--help`` and
+unknown commands.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gateway.cli.exit_codes import EPILOG, INTERRUPTED
 from gateway.runtime import PLUGIN_GROUP, VERSION
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-"""Base class of usage errors; its module differs between versions of typer."""
+"""Base class of usage errors, whose module differs between versions of typer."""
 
 _MODULES = {
     **dict.fromkeys(("tools", "call", "index", "prepare"), "search"),
@@ -33,7 +33,7 @@ _MODULES = {
     "eval": "evaluation",
     "graph": "graph_edges",
 }
-"""Modules in `gateway.cli.commands` whose name differs from the command, keyed by command."""
+"""Modules in `gateway.cli.commands`, keyed by commands with another name."""
 COMMANDS: Mapping[str, str] = {
     "search": (
         "Search the tools of the configured servers, or other entries of the catalog (--kind)."
@@ -99,10 +99,8 @@ def _load(name: str, module: str) -> Any:
 
 
 def _plugin_commands() -> Mapping[str, Any]:
-    """Return the commands of plugins, keyed by name; empty if a plugin or the choice of plugins is
-    faulty.
-
-    `gateway doctor` reports the fault.
+    """Return the commands of plugins, keyed by name. Empty if a plugin is faulty, which
+    `gateway doctor` reports.
     """
     if not entry_points(group=PLUGIN_GROUP):
         return {}
@@ -134,8 +132,7 @@ class JsonAwareGroup(TyperGroup):
     """The root group: loads commands when needed, and prints usage errors as JSON too.
 
     If ``--json`` is typed before any ``--``, standard output is one JSON document even after a
-    usage error. The message for people is still printed to standard error, and the exit code is the
-    same.
+    usage error. Standard error and the exit code are the same.
     """
 
     as_json = False
@@ -170,9 +167,7 @@ class JsonAwareGroup(TyperGroup):
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Return whether *arguments* contain ``--json``. Arguments after ``--`` belong to another
-    program.
-    """
+    """Return whether *arguments* contain ``--json`` before any ``--``."""
     return "--json" in arguments[: [*arguments, "--"].index("--")]
 
 
@@ -192,11 +187,7 @@ for _name, _summary in COMMANDS.items():
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit with its exit code.
-
-    Args:
-        arguments: Arguments after the program's name; None reads them from the process.
-    """
+    """Run the command line with *arguments*, or those of the process, and exit."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # A terminal with a small character set must not end a command.

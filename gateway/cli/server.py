@@ -1,6 +1,4 @@
-"""The running server of `gateway serve`: transport, HTTP routes, and reloading of a changed
-configuration.
-"""
+"""The server of `gateway serve`: transport, routes, and reloading of a changed configuration."""
 
 from __future__ import annotations
 
@@ -37,14 +35,14 @@ _LOG_BURST_RECORDS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedParts:
-    """Optional parts that are served over HTTP in addition to MCP."""
+    """Optional parts served over HTTP."""
 
     metrics: MetricsPage | None = None
     api: bool = True
     console: ConsoleOptions | None = None
-    """Files of the console; None disables the console."""
+    """Files of the console; None disables it."""
     open_console: bool = False
-    """True if the console is opened in a browser at the start."""
+    """True to open the console in a browser."""
 
 
 def transport_of(
@@ -59,7 +57,7 @@ def transport_of(
     Args:
         gateway: Gateway to serve.
         address: Address to listen on, and the accepted callers.
-        parts: Parts that are served over HTTP in addition to MCP.
+        parts: Parts served in addition to MCP.
         shutdown: Notified when a signal stops the HTTP server.
         authenticator: Identifies the caller of a request; None creates one from *address*.
     """
@@ -119,7 +117,7 @@ def _sign_in_pages(
 
 
 def with_public_url(own_options: Options, address: HttpOptions | None) -> Options:
-    """Return *own_options* with a public URL: the server's loopback address, unless one is set."""
+    """Return *own_options* with the server's loopback address as public URL, unless one is set."""
     if own_options.public_url or address is None or not address.port:
         return own_options
     if not is_loopback(address.host):
@@ -142,9 +140,7 @@ async def _wait(serve: Callable[[], Awaitable[None]]) -> None:
 
 
 def _announce(url: str, launch_token: str, *, opens: bool) -> None:
-    """Print the URL of the console with the token of this start, and open it in a browser if
-    *opens*.
-    """
+    """Print the URL of the console with its sign-in token, and open it in a browser if *opens*."""
     entrance = f"{url}?token={launch_token}" if launch_token else url
     note(f"console: {entrance}")
     if opens:
@@ -170,19 +166,13 @@ async def run(
     config: Path,
     watched: Mapping[Path, OnChange] | None = None,
 ) -> None:
-    """Serve until *serve* returns, and reload *config* whenever it changes.
-
-    Args:
-        gateway: Gateway to serve.
-        serve: Function that serves it.
-        config: Configuration file of the gateway.
-        watched: Callbacks of other watched files, keyed by file.
+    """Run *serve*, and reload *config* and call the *watched* callbacks when their files change.
 
     Raises:
         ConfigError: If the server cannot listen on the address.
     """
     indexing = asyncio.create_task(_index(gateway))
-    # Explanations of searches over HTTP are logged at DEBUG level by this logger only.
+    # Only this logger logs explanations of searches, at DEBUG level.
     explained = logging.StreamHandler()
     log = logging.getLogger("gateway.search")
     log.addHandler(explained)
@@ -200,7 +190,7 @@ async def run(
 
 
 def limit_log(handler: logging.Handler) -> None:
-    """Limit the records per second of *handler*, because clients can cause records by requests."""
+    """Limit the records per second of *handler*, because requests of clients cause records."""
     records = Bucket(_LOG_RECORDS_PER_S, _LOG_BURST_RECORDS)
 
     def admits(_record: logging.LogRecord) -> bool:
@@ -213,7 +203,6 @@ def limit_log(handler: logging.Handler) -> None:
 
 
 async def _reload(gateway: Gateway) -> None:
-    """Reload the configuration and print the changes."""
     reloaded = await attempt(gateway.reload())
     if isinstance(reloaded, Failed):
         note(f"servers unchanged: {reloaded.reason}; after a correction the file is read again")

@@ -49,8 +49,7 @@ class Authenticator:
     def __init__(self, options: HttpOptions, *, clock: Clock = time.monotonic) -> None:
         self._clock = clock
         self.changes = 0
-        """Number of times that the accepted tokens were replaced. Browser sessions from before a
-        replacement end."""
+        """Number of replacements of the accepted tokens. Each ends all browser sessions."""
         self._accept(options)
         self._trust(options)
 
@@ -79,7 +78,7 @@ class Authenticator:
             for issuer in options.issuers
             if issuer.sign_in
         }
-        """Browser sign-ins, keyed by issuer. Only providers that offer sign-in are included."""
+        """Browser sign-ins of the providers that offer them, keyed by issuer."""
         self._metadata = _metadata(options)
         self._metadata_paths = {METADATA_PATH, urlsplit(url).path} if url else set[str]()
 
@@ -100,7 +99,7 @@ class Authenticator:
         """Return the accepted token of a request, with its caller.
 
         Args:
-            authorization: All values of the request's ``Authorization`` headers.
+            authorization: All ``Authorization`` headers of the request.
             query: Query string of the request.
 
         Raises:
@@ -138,7 +137,7 @@ MIN_SECRET_CHARS = 16
 
 
 class TokenFile(TypedDict):
-    """Content of a token file, with the names of the arguments of `HttpOptions`."""
+    """Content of a token file, as arguments of `HttpOptions`."""
 
     tokens: tuple[BearerToken, ...]
     issuers: tuple[Issuer, ...]
@@ -146,7 +145,7 @@ class TokenFile(TypedDict):
 
 
 NOBODY = TokenFile(tokens=(), issuers=(), resource="")
-"""Content of a token file that does not exist: it accepts no callers."""
+"""Content of a missing token file, which accepts no callers."""
 
 
 class _TokenEntry(StrictModel):
@@ -166,8 +165,8 @@ def read_token_file(path: Path) -> TokenFile:
     """Read a file of tokens and identity providers.
 
     Raises:
-        ConfigError: If the file cannot be read, has another form, contains a secret itself, or
-            refers to a secret that is missing. A file must refer to its secrets.
+        ConfigError: If the file cannot be read, has another form, contains a secret itself instead
+            of a reference, or refers to a missing secret.
     """
     where = repr(str(path))
     try:
@@ -192,10 +191,7 @@ def read_token_file(path: Path) -> TokenFile:
 
 
 def _with_secret(name: str, issuer: Issuer) -> Issuer:
-    """Return *issuer* with the client secret that its configuration refers to.
-
-    *name* is the name of the issuer in the token file.
-    """
+    """Return *issuer*, called *name* in the token file, with the client secret it refers to."""
     sign_in = issuer.sign_in
     if sign_in is None or not sign_in.client_secret:
         return issuer

@@ -3,8 +3,8 @@
 uvicorn limits only complete requests. An incomplete request would occupy its connection forever.
 
 Clients of protocol versions before 2026-07-28 start sessions and need not end them. If a caller
-exceeds its share, the gateway ends the session that the caller has not used for the longest time.
-Sessions with a running request end only if all sessions of the caller have one.
+exceeds its share, the gateway ends the caller's least recently used session, if possible one
+without a running request.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 class ConnectionLimits:
-    """Connection limits of one server, and the server's connections that wait for a request.
+    """Connection limits of one server, and the connections that wait for a request.
 
     Args:
         max_connections: Maximum number of connections. Another connection closes the one that has
-            waited longest for a request. If none waits, the new connection is closed.
+            waited longest for a request, or else itself.
         request_timeout_s: Maximum time to receive a complete request, in seconds.
     """
 
@@ -33,7 +33,7 @@ class ConnectionLimits:
         self._waiting: dict[H11Protocol, asyncio.TimerHandle] = {}
 
     def __call__(self, **options: Any) -> H11Protocol:
-        """Return a new connection. uvicorn calls this as its protocol factory."""
+        """Return a new connection, as uvicorn's protocol factory."""
         return _Connection(self, **options)
 
     def make_room(self, new: H11Protocol) -> None:
@@ -42,10 +42,7 @@ class ConnectionLimits:
             self._abort(next(iter(self._waiting), new))
 
     def note_request(self, connection: H11Protocol) -> None:
-        """Start the timer for the next request of *connection*.
-
-        Stop the timer instead while the connection answers a complete request.
-        """
+        """Start the timer for the next request, or stop it while *connection* answers one."""
         cycle = connection.cycle
         if cycle is not None and not (cycle.response_complete or cycle.more_body):
             self.forget(connection)
@@ -93,8 +90,6 @@ _FIRST_ERROR = 400
 class SessionShares:
     """Middleware that lets one caller have at most half of all sessions.
 
-    If a caller starts another session, its least recently used session ends.
-
     Args:
         app: The MCP application.
         max_sessions: Maximum number of sessions of all callers.
@@ -105,9 +100,8 @@ class SessionShares:
         self._max_sessions = max_sessions
         self._max_own = max(max_sessions // 2, 1)
         self.running_requests: dict[tuple[str, str], int] = {}
-        """Number of running requests of each session, keyed by caller and session id. The least
-        recently used session comes first. The gateway is not told of sessions that the SDK ended,
-        so these stay until they are the first."""
+        """Number of running requests, keyed by caller and session id. The least recently used
+        session is first. Sessions that the SDK ended stay until they are the first."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forward a request, and count it as a running request of its session."""
@@ -145,8 +139,7 @@ class SessionShares:
             header = (MCP_SESSION_ID_HEADER.encode(), ended.encode())
             await self._app({**scope, "method": "DELETE", "headers": [header]}, _no_body, ignore)
         if len(self.running_requests) > self._max_sessions:
-            # The SDK limits the number of sessions, so one of the recorded sessions has already
-            # ended.
+            # The SDK limits the number of sessions, so a recorded session has ended.
             over = next(
                 (session for session, requests in self.running_requests.items() if not requests),
                 None,

@@ -1,9 +1,7 @@
 """`gateway demo`: three conversations between a user and a model, over real servers.
 
-Without a real model, a scripted model answers. It does not know the catalog: it searches with the
-user's own words, calls the first match whose required arguments the conversation contains, and
-quotes the real answer. It fills arguments by parameter name, from literals of the conversation or
-from the one fact that it knows: the time zone of a city.
+Without a real model, a scripted model answers. It searches with the user's own words, calls the
+first match whose required arguments the conversation contains, and quotes the real answer.
 """
 
 from __future__ import annotations
@@ -57,9 +55,9 @@ _PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "excel": ("excel-mcp-server", "stdio"),
     "word": ("word_mcp_server",),
 }
-"""Command of each server of the demo, keyed by name. The extra ``demo`` installs them."""
+"""Command of each server, keyed by name. The extra ``demo`` installs them."""
 _OPTIONS = Options(upstream=UpstreamOptions(connect_timeout_s=120, first_listing_s=120))
-"""Long timeouts: three Python programs start at once for the first time, on any machine."""
+"""Long timeouts, because three Python programs start at once for the first time."""
 _SCRIPTED = (
     "The model is SCRIPTED, because neither OPENAI_API_KEY nor OPENAI_BASE_URL is set: a small "
     "program answers in OpenAI's wire format, on this machine. It does not know the catalog."
@@ -85,9 +83,9 @@ class DemoRequest:
     title: str
     text: str
     expected_tool: str
-    """Id of the tool that the model must call. The model does not see it."""
+    """Id of the tool that the model must call, unknown to the model."""
     expected_file: str = ""
-    """Name of a file that must exist afterwards; empty if no file is expected."""
+    """File that must exist afterwards; empty if none is expected."""
 
 
 _REQUESTS = (
@@ -142,9 +140,7 @@ def demo(
 
 
 def _converse_all(stage: Stage, *, trace: bool) -> dict[str, Any]:
-    """Run all conversations; return their events, their cost in tokens, and the recall of searches
-    in the catalog.
-    """
+    """Run all conversations; return their events, token cost, and the recall of the catalog."""
     conversations = []
     for request in _REQUESTS:
         note(f"{request.title}: {request.text}")
@@ -248,12 +244,12 @@ class Stage:
     openai: OpenAI
     model: str
     is_scripted: bool
-    """True if a scripted model answers, because no real one is configured."""
+    """True if a scripted model answers."""
     folder: Path
-    """Folder in which the servers create files; deleted after the demo."""
+    """Folder for the servers' files; deleted after the demo."""
     report: IndexReport
     spans: InMemorySpanExporter
-    """Finished telemetry spans of the conversations."""
+    """Spans of the conversations, for the trace."""
     ring: SpanRing
     """The most recent spans, for the console."""
 
@@ -381,7 +377,7 @@ def _answers(request: ModelRequest) -> str:
 
 
 def _value(parameter: str, request: ModelRequest) -> str | None:
-    """Return a value from the conversation for *parameter*; None if there is none."""
+    """Return a value from the conversation for *parameter*, or None."""
     if "timezone" in parameter:
         zones = [zone for city, zone in _ZONES.items() if city in request.user_text]
         return next(iter([*_ZONE.findall(request.user_text), *zones]), None)
@@ -397,4 +393,3 @@ policy = script(
     _call,
     lambda request: Turn(f"The tool answered: {_answers(request)}"),
 )
-"""Policy of the scripted model: search, call, answer."""

@@ -54,7 +54,7 @@ _HEADINGS = {
 _SCORING_COLUMNS = ("rrf_score", "vector_rank", "keyword_rank", "vector", "text_boost")
 _FILTERED_COLUMNS = ("filtered out=id", "kind", "rank", "confidence", "filters")
 _HOST = Caller(scopes=frozenset({ALL_SCOPES}))
-"""Caller that may read every explanation, independent of the searching caller."""
+"""Caller that may read every explanation, whoever searches."""
 
 app = command_group()
 
@@ -148,11 +148,7 @@ def _no_matches(result: SearchResult) -> RenderableType:
 def explanation(
     result: SearchResult, diagnostics: Sequence[Diagnostic], model: ModelView | None = None
 ) -> RenderableType:
-    """Return the explanation of a search.
-
-    It contains matches with their evidence, filtered entities, counts, times, *diagnostics* and the
-    text for the *model*.
-    """
+    """Return matches with evidence, filtered entities, counts, times and the text for the model."""
     rows = [(name, match) for name, matches in _lists(result) for match in matches]
     # The ranks belong to the matches, which are the first rows.
     ranks = chain(map(to_jsonable, result.ranks), repeat({}))
@@ -216,7 +212,7 @@ def call(
 ) -> Output:
     """Call one tool. With an id, only its server is started."""
     parsed = parse_object(arguments, "the arguments")
-    # For a caller all servers are started: starting only one would reveal that the server exists.
+    # Starting only one server for a caller would reveal that the server exists.
     with open_session(config, only="" if caller else tool) as session:
         try:
             result = session.gateway.invoke(tool, parsed, caller=caller or ANYONE, approved=approve)
@@ -229,7 +225,7 @@ def call(
 
 
 def result_text(result: InvokeResult) -> str:
-    """Return a tool's answer: texts and the types of other blocks, or the structured content."""
+    """Return a tool's answer: texts and types of other blocks, or else the structured content."""
     parts = [block.text or f"[{block.type}; --json shows it]" for block in result.content]
     if not parts and result.structured is not None:
         return to_json(result.structured)
@@ -240,8 +236,7 @@ def parse_object(text: str, name: str) -> JsonObject:
     """Return the JSON object in *text*; ``-`` reads standard input.
 
     Raises:
-        InvalidRequestError: If the text is not a JSON object. *name* is the name of the argument in
-            the message.
+        InvalidRequestError: If the text is not a JSON object. The message contains *name*.
     """
     try:
         value = json.loads(sys.stdin.read() if text == "-" else text)
@@ -299,7 +294,7 @@ def prepare(
 
 def _show_store(vectors: OwnVectors) -> Output:
     with closing(vectors):
-        # Opening the file would create it, so a missing file is not opened.
+        # Opening a missing file would create it.
         count = vectors.count() if vectors.size() else 0
         size = vectors.size()
     if not count:

@@ -44,8 +44,8 @@ from gateway.serve.mcp_server import ExtraTool, mcp_server
 from gateway.types import ANYONE, Caller
 
 Extra = Literal[ExtraName, "route", "next", "programs"]
-"""Additional tools of ``--with``: *route* lists servers before tools, *next* the next steps of the
-graph, and *programs* runs programs over tools."""
+"""Tools of ``--with``: *route* lists servers before tools, *next* the next steps of the graph, and
+*programs* runs programs over tools."""
 
 Requests = Annotated[
     Path | None,
@@ -67,7 +67,6 @@ _HTTP_PARAMETERS = (
     *("token_env", "tokens", "allow_host", "allow_origin", "metrics"),
     *("console", "open_console", "requests", "reports"),
 )
-"""Parameters that apply to HTTP only."""
 _PART_REMOVED = (
     "--part was removed, because one process can hold a million tools. For more requests per "
     "second, run several replicas of the whole catalog on one PostgreSQL store"
@@ -242,7 +241,7 @@ def _read_extras(names: options.Texts, expose: str) -> frozenset[Extra]:
 def _refuse_options(context: Context, part: str, *, needed: bool) -> None:
     """Refuse *part*, and options that require HTTP unless *needed*.
 
-    Ignoring ``--token-env``, for example, would serve without the token that the user asked for.
+    Ignoring ``--token-env``, for example, would serve without the wanted token.
     """
     if part:
         raise ConfigError(_PART_REMOVED)
@@ -282,8 +281,7 @@ def serve_options(
     confirm: Confirm | None,
     address: HttpOptions | None = None,
 ) -> Options:
-    """Return the options of the served gateway. Options of the command line override the
-    configuration.
+    """Return the options of the served gateway. The command line overrides the configuration.
 
     Print notes about state that replicas do not share, and about users who cannot sign in.
     """

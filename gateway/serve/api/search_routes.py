@@ -1,7 +1,4 @@
-"""HTTP routes of search.
-
-A search returns one ranking, as a list and in the groups of MCP registries.
-"""
+"""HTTP routes of search. A search returns one ranking, as a list and grouped for MCP registries."""
 
 from __future__ import annotations
 
@@ -44,11 +41,11 @@ _GROUPS: Mapping[str, tuple[str, type[models.Row | models.ToolRow]]] = {
     "skill": ("skills", models.SkillRow),
     "virtual_server": ("virtual_servers", models.VirtualServerRow),
 }
-"""Name of the response group and class of its rows, keyed by kind of entity."""
+"""Response group and class of its rows, keyed by kind of entity."""
 _CUSTOM = ("custom", models.CustomRow)
-"""Name of the response group and class of its rows, for all other kinds of entities."""
+"""Response group and class of its rows, for all other kinds."""
 _Fields = dict[str, Any]
-"""Fields of one search result, keyed by name. A row class uses only the fields that it declares."""
+"""Fields of one search result. A row class uses only the fields that it declares."""
 
 
 def default_ranking(fusion: str, gateway: Gateway) -> models.Ranking:
@@ -261,7 +258,7 @@ def _groups(
 
 
 def _visible_tools(snapshot: Snapshot, filters: Filters, server: _Fields) -> list[Entity]:
-    """Return the tools of *server* that the caller of the search may see."""
+    """Return the tools of *server* that the caller may see."""
     # The requested kinds and tags apply to the server, not to its tools.
     mask = snapshot.mask(replace(filters, kinds=frozenset({"tool"}), tags=frozenset()))
     positions = snapshot.eligibility.of_parent(server["id"])
@@ -288,7 +285,7 @@ def _fields(
     Args:
         entity: A result of the search, or a tool that was added for its server.
         display: Score for display, 0 to 1.
-        match: The match of the entity. None for a tool that was added for its server.
+        match: The match of the entity. None for an added tool.
         metadata_fields: Dot paths of the metadata to return. None returns all metadata.
     """
     name, metadata = entity.name, entity.metadata
@@ -342,7 +339,7 @@ def _scores(match: Match | None) -> _Fields:
 
 
 def entity_path(entity: Entity) -> str:
-    """Return the path under which MCP registries list *entity*."""
+    """Return the path of *entity* in MCP registries."""
     path = entity.metadata.get("path")
     if isinstance(path, str) and path.startswith("/"):
         return path

@@ -1,8 +1,8 @@
 """Catalog page: a filtered list of entities, and a page for each entity.
 
-The address of the list contains the search text, the selected facet values and the chosen ids, so
-the choice of entities survives another search. Changes and exports apply to the chosen ids or, if
-the visitor says so, to all entities that the text and the facets select.
+The list's address contains the search text, the selected facet values and the chosen ids, so the
+chosen ids survive another search. Changes and exports apply to the chosen ids, or to all entities
+that the text and the facets select.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MAX_CHOSEN = 500
 """Maximum number of chosen ids in an address."""
 MAX_TOOLS = 200
 MAX_FAILURES = 5
-"""Maximum number of failed changes that a message names."""
+"""Maximum number of failed changes in a message."""
 MAX_CHARS = 300
 _LIST = f"{CONSOLE}/catalog"
 _FACETS = ("kind", "server", "tag", "status", "enabled")
@@ -73,7 +73,7 @@ class CatalogRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogData:
-    """One page of the list of selected entities, and the ids that the visitor has chosen."""
+    """One page of the list, and the ids that the visitor has chosen."""
 
     text: str
     rows: tuple[CatalogRow, ...]
@@ -85,23 +85,23 @@ class CatalogData:
     elsewhere: tuple[str, ...]
     """Chosen ids that are not on this page of the list."""
     chosen_query: str
-    """Text that links add to their query string to keep the chosen ids."""
+    """Part of a query string that keeps the chosen ids."""
     next: str
     has_config: bool
-    """True if the gateway has a configuration file, from which servers can be exported."""
+    """True if servers can be exported from a configuration file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityData:
-    """One entity, with its state, its approved definition and its recorded calls."""
+    """One entity, with its state, its approved definition and its calls."""
 
     entity: Entity
     server_state: str
     """Connection state of the entity's server. Empty without a connection."""
     use: Access
-    """Access settings of this entity in the catalog, which this page can change."""
+    """Settings of the entity, which this page can change."""
     approved: str
-    """Digest of the entity's approved definition. Empty if no approval is stored."""
+    """Digest of the approved definition. Empty without an approval."""
     changed: bool
     """True if the definition differs from the approved one."""
     calls: ToolUse | None
@@ -173,7 +173,7 @@ class CatalogPage:
 
     @page("GET", "/catalog/clients")
     async def show_clients(self, visit: Visit) -> PageView:
-        """Show configuration snippets for clients. Only administrators see local paths in them."""
+        """Show configuration snippets for clients. Only administrators see local paths."""
         snippets = client_snippets(
             config=self._options.config if visit.can(ADMIN) else None,
             url=f"{visit.address}{PATH}",
@@ -203,7 +203,7 @@ class CatalogPage:
 
     @page("POST", "/catalog/{id:path}", right=WRITE)
     async def change_one(self, visit: Visit) -> Redirect:
-        """Change the access settings of an entity. Form fields that were not edited are ignored."""
+        """Change the settings of an entity that were edited in the form."""
         entity = await self._entity(visit)
         use = await self._gateway.catalog.use_of(entity)
         changes = _changes(visit.form, entity, use)
@@ -315,7 +315,7 @@ def _row(entity: Entity, chosen: Collection[str]) -> CatalogRow:
 
 
 def _words(text: str) -> list[str]:
-    """Split *text* at commas. Empty parts are omitted."""
+    """Split *text* at commas, without empty parts."""
     return [word for part in text.split(",") if (word := part.strip())]
 
 

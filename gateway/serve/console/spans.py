@@ -2,8 +2,8 @@
 
 * Only spans of the gateway and of the MCP SDK are recorded, because URLs in other spans may
   contain secrets.
-* Events and error messages are not recorded, because they may contain content. Names that clients
-  send are not recorded from the SDK's spans either. Captured content is truncated.
+* Events and error messages are not recorded, because they may contain content, nor are names that
+  clients send in the SDK's spans. Captured content is truncated.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Value: TypeAlias = str | int | float | bool
 MAX_SPANS = 2000
 MAX_CHARS = 1000
 MAX_EVENTS = 100
-"""Maximum number of events that are kept for a slow reader of a stream."""
+"""Maximum number of events kept for a slow reader."""
 MAX_STREAMS = 8
 HEARTBEAT_S = 15.0
 STREAM_S = 600.0
-"""Maximum duration of a stream, in seconds. Reconnecting checks the session again."""
+"""Maximum duration of a stream. Reconnecting checks the session again."""
 _MCP_SCOPE = "mcp-python-sdk"
 _KINDS: Mapping[str, Kind] = {
     "retrieval": "search",
@@ -61,7 +61,7 @@ class SpanRecord:
     kind: Kind
     name: str
     target: str
-    """Name of the tool, model or agent, or the strategy of a search. Empty if unknown."""
+    """Tool, model or agent, or the strategy of a search. Empty if unknown."""
     server: str
     """Server of the tool, or provider of the model. Empty if unknown."""
     start: float
@@ -75,10 +75,10 @@ class SpanRing(SpanProcessor):
     """Ring buffer of recent spans, a thread-safe processor for the host's tracer provider.
 
     Args:
-        max_spans: Maximum number of stored spans. A new span replaces the oldest.
+        max_spans: Maximum number of spans. A new span replaces the oldest.
     """
 
-    # Uses no lock, because a finalizer may end a span in a thread that already has the lock.
+    # Without a lock, because a finalizer may end a span in a thread that already has the lock.
     def __init__(self, max_spans: int = MAX_SPANS) -> None:
         self._spans = deque[SpanRecord](maxlen=max_spans)
         self._events = deque[tuple[int, SpanRecord]](maxlen=MAX_EVENTS)
@@ -113,7 +113,7 @@ class SpanRing(SpanProcessor):
         self._wake_readers()
 
     def has_room(self, owner: object) -> bool:
-        """Return whether *owner* has fewer than the maximum number of open streams."""
+        """Return whether *owner* may open another stream."""
         return sum(reader[0] == owner for reader in self._readers) < MAX_STREAMS
 
     async def stream(self, owner: object) -> AsyncIterator[str]:
@@ -121,8 +121,8 @@ class SpanRing(SpanProcessor):
 
         ``span`` events contain a record as JSON without attributes. ``missed`` events contain the
         number of events lost because the reader was too slow. Idle streams send comments, so that
-        proxies do not close them. A stream ends at `shutdown` or after `STREAM_S`. It also ends at
-        once if *owner* has no room, because other streams may have started since `has_room`.
+        proxies do not close them. A stream ends at `shutdown`, after `STREAM_S`, or at once if
+        *owner* has no room.
         """
         if not self.has_room(owner):
             return
@@ -145,7 +145,7 @@ class SpanRing(SpanProcessor):
 
 
 def _format_events(events: Sequence[tuple[int, SpanRecord]], last: int) -> Iterator[str]:
-    """Yield those of the numbered *events* that follow the number *last*, in SSE format."""
+    """Yield *events*, which follow the number *last*, in SSE format, and first the gap, if any."""
     if events and (missed := events[0][0] - last - 1):
         yield f"event: missed\ndata: {missed}\n\n"
     for _, record in events:
