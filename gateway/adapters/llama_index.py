@@ -2,8 +2,8 @@
 
     agent = FunctionAgent(llm=llm, tools=tools, tool_retriever=GatewayRetriever(gateway, tools))
 
-LlamaIndex retrieves by the user's message, and again by the name of each called tool. Matches of
-the message become tools at once. To find more tools, the model searches and calls them by name.
+LlamaIndex retrieves by the user's message, and again by the name of each called tool. To find more
+tools than the message matches, the model searches and calls them by name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ except ImportError as error:
     raise MissingExtraError("gateway.adapters.llama_index", "llama-index") from error
 
 _DESCRIPTION_CHARS = 1024
-"""Maximum length of a tool's description in LlamaIndex."""
 
 
 class GatewayRetriever(ObjectRetriever):
@@ -37,8 +36,8 @@ class GatewayRetriever(ObjectRetriever):
         gateway: Gateway with the catalog.
         tools: The agent's own tools or functions, whose names override the gateway's.
         approve: Called before a destructive tool.
-        caller: Caller of the conversations, or a function that returns it. LlamaIndex gives the
-            function the text only; to serve several callers, read a context variable of the host.
+        caller: Caller of the conversations, or a function that returns it for a text. To serve
+            several callers, let the function read a context variable of the host.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
     agent = Agent(name=..., tools=[...], mcp_servers=[GatewayServer(gateway)])
 
 The SDK lists a server's tools before each turn, so found tools are added as they are found. The SDK
-gives a server the run but not the run's calls, so this server stores the calls that it answers.
+does not tell a server a run's calls, so this server stores the calls that it answers.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class GatewayServer(MCPServer):
     async def get_prompt(
         self, name: str, arguments: Mapping[str, Any] | None = None
     ) -> types.GetPromptResult:
-        """Return an empty result, because there are no prompts."""
+        """Return an empty result."""
         del name, arguments
         return types.GetPromptResult(messages=[])
 

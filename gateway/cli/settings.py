@@ -1,5 +1,4 @@
-"""Options of commands, merged from the configuration, the environment and ``--set``. The last one
-wins.
+"""Options of commands from the configuration, the environment and ``--set``. The last one wins.
 
 Every option of `Options` and `ProvisionOptions` has a key of section and name, such as
 ``search.limit``.
@@ -26,19 +25,18 @@ _PREFIX = "GATEWAY_"
 _OTHER_VARIABLES = frozenset({"GATEWAY_CACHE_DIR"})
 """Variables that are not options, although their names begin like options of a section."""
 _SHORT_KEYS: Mapping[str, str] = {"usage": "usage.record", "on_change": "upstream.on_change"}
-"""Full keys of options that also have a short key, keyed by short key."""
+"""Full keys of options, keyed by short key."""
 _TRUST_KEYS = frozenset((
     "upstream.on_change", "upstream.on_suspicion", "chat.confirm", "installation", "public_url",
     "programs.destructive", "programs.wrapper", "audit.record", "audit.on_failure",
     "audit.keep_days",
 ))  # fmt: skip
-"""Options that decide about trust, or about the page where users type their tokens. Like paths and
-options of provisioning, they are never read from the file, because anybody who can write the file
-could weaken them."""
+"""Options about trust, or about the page where users type their tokens. Like paths and options of
+provisioning, they are never read from the file, because its authors could weaken them."""
 _SECRET_KEYS = frozenset({"store", "host_key"})
-"""Options whose value in the file must be a reference, because they may contain a secret."""
+"""Options that may contain a secret. Their value in the file must be a reference."""
 _OWN_TABLES = frozenset({"catalog.kinds", "catalog.rules", "policies"})
-"""Options that are set in a table of their own in the file, not under ``options``."""
+"""Options with a table of their own in the file, outside ``options``."""
 
 
 @cache
@@ -107,9 +105,7 @@ def mistyped_variables() -> Iterator[str]:
 
 
 def _read_setting(where: str, key: str, raw: object, is_text: bool) -> tuple[str, object]:
-    """Return the full key of the option *key*, and *raw* as the value of that option. *where* names
-    the place of the setting in messages.
-    """
+    """Return the full key of an option, and its value *raw*. Messages name the place *where*."""
     key, types = _SHORT_KEYS.get(key, key), option_table()
     if key in _OWN_TABLES or (key == "plugins" and not is_text):
         table = key.rpartition(".")[2]

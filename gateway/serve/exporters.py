@@ -1,7 +1,6 @@
 """OpenTelemetry exporters of this process, configured by the SDK's environment variables.
 
-Only `gateway serve` sets the telemetry providers, because it owns its process. A host application
-that uses the gateway as a library sets them itself.
+Only `gateway serve` sets the telemetry providers. A host application sets its own.
 """
 
 from __future__ import annotations
@@ -26,16 +25,13 @@ _CONSOLE = {
     exporter: {"out": sys.stderr}
     for exporter in (ConsoleSpanExporter, ConsoleMetricExporter, ConsoleLogRecordExporter)
 }
-"""Arguments that let console exporters write to standard error. Standard output may be the MCP
+"""Arguments that send console exporters to standard error, because standard output may be the MCP
 connection."""
 _REMEDY = 'pip install "tool-gateway[metrics]" for OTLP over HTTP and for Prometheus'
 
 
 class _Configurator(_OTelSDKConfigurator):
-    """The SDK's configurator, which reads all of its environment variables.
-
-    The SDK requires a subclass.
-    """
+    """The SDK's configurator, which must be subclassed."""
 
 
 def start_exporters(
@@ -47,8 +43,7 @@ def start_exporters(
 
     Args:
         with_page: True to serve metrics to Prometheus on a page.
-        processor: Additional receiver of spans, such as `gateway.serve.console.spans.SpanRing`.
-            Ignored if the agent's provider accepts no processors.
+        processor: Additional receiver of spans. Ignored if the agent's provider accepts none.
 
     Returns:
         The metrics page, or None without *with_page*.
@@ -75,7 +70,7 @@ def _set_providers() -> None:
 def _add_processor(processor: SpanProcessor) -> None:
     provider = trace.get_tracer_provider()
     if isinstance(provider, trace.ProxyTracerProvider):
-        # The environment variables requested no export, so no tracer provider has been set yet.
+        # The environment variables requested no export.
         provider = TracerProvider()
         trace.set_tracer_provider(provider)
     if add := getattr(provider, "add_span_processor", None):
@@ -96,15 +91,12 @@ def _prometheus_page() -> MetricsPage:
 
 
 def stop_exporters() -> None:
-    """Export the remaining telemetry, within some seconds, before a signal ends the process.
-
-    If a process ends normally, the SDK exports by itself.
-    """
+    """Export the remaining telemetry, within some seconds, before a signal ends the process."""
     providers = trace.get_tracer_provider(), metrics.get_meter_provider()
     sdk = [
         provider for provider in providers if isinstance(provider, TracerProvider | MeterProvider)
     ]
-    # Uses threads, because executors accept no work while the interpreter shuts down.
+    # Executors accept no work while the interpreter shuts down.
     threads = [Thread(target=provider.shutdown, daemon=True) for provider in sdk]
     for thread in threads:
         thread.start()

@@ -1,10 +1,8 @@
 """Skills of the catalog in MCP, with the extension ``io.modelcontextprotocol/skills``.
 
-* A skill of the catalog is the single file ``skill://NAMESPACE/NAME/SKILL.md``, which the plugin
-  ``manifests`` writes from the catalog entry. The skill is offered if the plugin is installed and
-  the skill's name is valid as a folder name.
-* A skill of an upstream server keeps its entry. Its files get addresses of this server, and are
-  read like resources.
+* The plugin ``manifests`` writes a skill of the catalog as the file
+  ``skill://NAMESPACE/NAME/SKILL.md``, if the skill's name is valid as a folder name.
+* Files of an upstream server's skill get addresses of this server, and are read like resources.
 * Lists contain no suspicious skills, but their addresses can be read.
 """
 
@@ -52,7 +50,7 @@ class SkillHandlers:
         self._cacheable = {"resultType": "complete", "ttlMs": ttl_ms, "cacheScope": "private"}
 
     def offer(self, server: Server[Any]) -> None:
-        """Register the extension and its methods at the MCP server *server*."""
+        """Register the extension and its methods at *server*."""
         server.extensions[EXTENSION] = {}
         server.add_request_handler("skills/list", types.PaginatedRequestParams, self.list_skills)
         server.add_request_handler("skills/get", _GetSkillParams, self.get_skill)
@@ -79,7 +77,7 @@ class SkillHandlers:
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
-        """Answer ``resources/read``, for resources and also for the catalog's own skills."""
+        """Answer ``resources/read``, also for the catalog's own skills."""
         skill = None
         if params.uri.startswith(SCHEME):
             skill = (await self._skills(caller_of(context))).get(params.uri)
@@ -99,7 +97,7 @@ class SkillHandlers:
 
 
 def _address(entity: Entity) -> str:
-    """Return the address of a skill at this server. Empty if the skill cannot have an address."""
+    """Return the address of a skill at this server. Empty if it is not offered."""
     if FRONT in entity.definition.details:
         return to_gateway_uri("resource", entity.server, entity.name)
     is_offered = is_skill_name(entity.name) and "manifests" in own_plugins()
@@ -118,7 +116,7 @@ def _to_entry(entity: Entity) -> Entry:
 
 
 def _entry(entity: Entity) -> dict[str, Any]:
-    """Return the entry of a skill in MCP's form, with addresses of this server."""
+    """Return a skill in MCP's form, with addresses of this server."""
     uri, details = _address(entity), entity.definition.details
     if FRONT not in details:
         from gateway.plugins.manifests.skills import front_matter, write_skill  # noqa: PLC0415  (it may not be installed)

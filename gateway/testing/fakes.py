@@ -38,8 +38,7 @@ class ManualClock:
 class TemporaryStore(SqliteStore):
     """A `Store` in a temporary folder that is deleted together with the object.
 
-    Args:
-        wall: Clock that returns seconds since the epoch.
+    *wall* returns seconds since the epoch.
     """
 
     def __init__(self, *, wall: Clock = time.time) -> None:

@@ -240,10 +240,8 @@ def export(
 def _from_config(
     config: Path, ids: options.Texts, selection: Selection, virtual: str
 ) -> tuple[JsonObject, list[str]]:
-    """Return (document, notes) of an export.
-
-    The document has the selected tools as the virtual server *virtual*, or without that name the
-    servers of the selected entities.
+    """Return an export and its notes: the chosen tools as the virtual server *virtual*, or else
+    the servers of the chosen entities.
     """
     with open_session(config) as session:
         chosen = _choose(session.gateway.catalog, ids, selection)

@@ -82,18 +82,14 @@ def _parse_id(text: str) -> tuple[str, str]:
 
 
 def _original_server(manifest: Manifest, tool: str) -> str:
-    """Return the name of the server that offers *tool*; for a tool of a virtual server, the server
-    of the original tool.
-    """
+    """Return the server that offers *tool*, or the original of the tool of a virtual server."""
     server, _, name = tool.partition("/")
     virtual = manifest.virtual.get(server)
     return virtual.tools[name].server if virtual and name in virtual.tools else server
 
 
 def _start(manifest: Manifest, servers: Iterable[str]) -> Mapping[str, str]:
-    """Start the *servers* that are configured, and list their tools. Return the failure of each,
-    keyed by name; "" if the server works.
-    """
+    """Start the configured *servers*. Return the failure of each, keyed by name, or ""."""
     tests = [start_server(name, manifest) for name in set(servers) & manifest.servers.keys()]
     return {
         test.name: "; ".join(item.detail for item in test.diagnostics if item.code in _FAILED)

@@ -48,7 +48,7 @@ _EXTRAS = {
     "psycopg": "a store in PostgreSQL",
     "pydantic_monty": "programs over tools",
 }
-"""Purpose of each optional package, keyed by package."""
+"""Purpose of each optional package."""
 
 app = command_group()
 
@@ -210,7 +210,7 @@ def check_servers(config: Path, manifest: Manifest, upstream: UpstreamOptions) -
 
 
 def check_names(manifest: Manifest) -> Iterator[Check]:
-    """Report tool names that another server claims, and names that are nearly equal."""
+    """Report tool names that another server claims, and nearly equal names."""
     with open_store(command_options(manifest)) as store:
         records = store.listings
         changes, similar = changes_of(manifest, records), similar_of(manifest, records)

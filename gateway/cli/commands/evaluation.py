@@ -251,12 +251,12 @@ def _evaluate(session: CatalogSession, requests: RequestSet, caller: Caller) -> 
 
 
 def read_file(file: Path, parse: Callable[..., T]) -> T:
-    """Return the text of *file* as parsed by *parse*; raise a ConfigError if it cannot be read."""
+    """Return the parsed text of *file*; raise a `ConfigError` if it cannot be read."""
     return parse(read_text(file, missing=f"file {str(file)!r} was not found"), where=str(file))
 
 
 def write_file(file: Path, text: str, *, force: bool) -> None:
-    """Write *file*; raise a ConfigError if the file exists and *force* is not set."""
+    """Write *file*; raise a `ConfigError` if the file exists and *force* is not set."""
     before = read_text(file)
     if before and not force:
         raise ConfigError(
@@ -299,9 +299,7 @@ def report_view(report: EvalReport) -> RenderableType:
 
 
 def listing(nouns: tuple[str, str], rows: Sequence[object], *columns: str) -> list[RenderableType]:
-    """Return a heading with the number of rows, and a table of the first rows; empty without
-    rows.
-    """
+    """Return a heading with the number of rows, and a table of the first; empty without rows."""
     if not rows:
         return []
     more = f" (the first {_MAX_ROWS}; --json has all)" if len(rows) > _MAX_ROWS else ""

@@ -34,7 +34,6 @@ _QUESTIONS: Mapping[Stage, str] = {
     "keep": "Keep it despite the warnings?",
 }
 _CHECK = ("check=name", "verdict", "reason")
-"""Columns of policy checks."""
 
 app = command_group()
 
@@ -139,9 +138,7 @@ def provision(
 
 
 async def ask_person(question: Question) -> bool:
-    """Print a question in full on standard error and read the answer. Without input the answer
-    is no.
-    """
+    """Print a question on standard error and read the answer. Without input it is no."""
     console = stderr()
     console.print(_plan_table(question.plan), table(question.gates, *_CHECK))
     for words in question.commands:

@@ -114,7 +114,7 @@ def similar_of(manifest: Manifest, records: ListingStore) -> tuple[tuple[str, ..
 
 
 def _difference_texts(differences: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[str, str]]:
-    """Yield each difference as a pair of its label, and its changed lines marked with - and +."""
+    """Yield the label of each difference, and its changed lines marked with - and +."""
     for label, difference in differences.items():
         lines = difference_lines(difference)
         changed_lines = [line for line in lines if line[:1] in "+-" and line[2:].strip(" {}[],")]

@@ -179,5 +179,5 @@ def _renamed(data: Mapping[str, object]) -> dict[str, object]:
 
 
 def open_call_log(config: Path) -> closing[CallLog]:
-    """Return the log of calls, which is closed at the end of the block."""
+    """Return the log of calls for a ``with`` block."""
     return closing(call_log_of(resolve_store(command_options(read_optional(config)))))

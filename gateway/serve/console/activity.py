@@ -26,11 +26,11 @@ from gateway.serve.guard import CONSOLE
 from gateway.types import Caller
 
 Tree: TypeAlias = tuple[tuple[int, SpanRecord], ...]
-"""One trace: the root span and its descendants, each with its depth. Parents come first."""
+"""A root span and its descendants, each with its depth. Parents come first."""
 KINDS: tuple[str, ...] = get_args(Kind)
-"""Span kinds, most important first. The most important span of a trace represents it."""
+"""Span kinds, most important first. The first one in a trace represents the trace."""
 _WORK: tuple[Kind, ...] = ("call", "search", "model", "build")
-"""Span kinds whose failures are counted. A failure of one of these spans also fails its parents."""
+"""Span kinds whose failures are counted. Their failures also fail their parents."""
 _TOKENS = {
     "input": "gen_ai.usage.input_tokens",
     "cached": "gen_ai.usage.cache_read.input_tokens",
@@ -47,14 +47,14 @@ class TraceFilter:
 
     kind: str = ""
     outcome: str = ""
-    """``failed`` for traces with a failed matching span, ``ok`` for traces without one."""
+    """``failed`` selects traces with a failed matching span, ``ok`` traces without one."""
     text: str = ""
-    """Text in the name, target, server or error of a span, compared without case."""
+    """Part of a span's name, target, server or error, ignoring case."""
     minutes: int = 0
     """Maximum age of a span, in minutes since its start."""
 
     def admits(self, span: SpanRecord, now: float) -> bool:
-        """Return whether *span* matches all fields except `outcome` at *now* (Unix seconds)."""
+        """Return whether *span* matches all fields but `outcome` at *now*, in Unix seconds."""
         words = f"{span.name} {span.target} {span.server} {span.error}".casefold()
         return (
             self.kind in {"", span.kind}
@@ -82,15 +82,14 @@ class Totals:
     """Seconds since the oldest span started. 0.0 without spans."""
     searches: int
     cached_share: float | None
-    """Share of searches answered from the cache, 0 to 1. None without searches."""
+    """Share of searches answered from the cache. None without searches."""
     calls: int
     turns: int
     saved_tokens: int
-    """Estimated tokens saved in conversations, compared with sending all schemas in each turn."""
+    """Estimated tokens saved, compared with sending all schemas in each turn."""
     models: Mapping[str, Mapping[str, int]]
-    """Number of requests and tokens, keyed by the model span's name (operation and model) and by
-    ``requests``, ``input``, ``cached`` (in ``input``), ``output`` or ``reasoning`` (in ``output``).
-    """
+    """Number of requests and tokens, keyed by operation and model, and by ``requests``, ``input``,
+    ``cached`` (in ``input``), ``output`` or ``reasoning`` (in ``output``)."""
     failures: Mapping[str, Mapping[str, int]]
     """Number of failed spans, keyed by server (or span kind, without a server) and error type."""
 
@@ -103,15 +102,15 @@ class ActivityData:
     filter: TraceFilter
     totals: Totals
     definition_tokens: int
-    """Estimated tokens of the meta-tools' definitions, which every turn sends."""
+    """Estimated tokens of the meta-tools, which every turn sends."""
     catalog_tokens: int
-    """Estimated tokens of the schemas of all tools that the caller may see."""
+    """Estimated tokens of all tools that the caller may see."""
     matching: int
-    """Number of traces that match the filter. `traces` contains the newest of them."""
+    """Number of traces that match the filter. `traces` has only the newest."""
     traces: tuple[TraceSummary, ...]
     kinds: tuple[str, ...] = KINDS
     export: str
-    """Address of a download of all spans of the matching traces."""
+    """Address of a download of all matching traces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,13 +120,13 @@ class TimelineSpan:
     level: int
     offset: float
     width: float
-    """Width of the bar in per cent of the trace's duration, 0 to 100. `offset` is its start."""
+    """Width of the bar in per cent of the trace's duration. `offset` is its start."""
     span: SpanRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceData:
-    """The recorded spans of one trace, with their positions on the time axis."""
+    """The recorded spans of one trace."""
 
     ms: float
     spans: tuple[TimelineSpan, ...]
@@ -203,7 +202,7 @@ def _sum(spans: Sequence[SpanRecord], name: str) -> int:
 
 
 def timeline(spans: Sequence[SpanRecord]) -> TraceData:
-    """Return the timeline of *spans*, which are at least one span, all of the same trace."""
+    """Return the timeline of *spans* of one trace, at least one."""
     start = min(span.start for span in spans)
     ms = max(1000 * (span.start - start) + span.ms for span in spans) or 1.0
     timeline_spans = [
@@ -254,7 +253,7 @@ class ActivityPage:
         tools = await self._tool_lists.searchable(caller)
         names = meta_names(self._gateway.options.discovery, (), avoid=tools.by_name)
         meta_tokens = sum(map(json_tokens, meta_tools(names, tools.digest)))
-        # Counting the tokens takes seconds for a catalog of 100,000 tools.
+        # Counting takes seconds for 100,000 tools.
         return meta_tokens, await asyncio.to_thread(lambda: tools.tokens)
 
     @page("GET", "/activity/export", right=METRICS)

@@ -1,7 +1,6 @@
 """HTTP routes of the console, for the application in `gateway.serve.http`.
 
-Pages are complete documents that Jinja renders with autoescaping. The content security policy
-allows only resources from ``static``, and no inline scripts.
+The content security policy allows only resources from ``static``, and no inline scripts.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ from gateway.types.caller import ACTOR
 
 MAX_FORM_BYTES = 1024 * 1024
 MAX_SIGN_IN_BYTES = 8 * 1024
-"""Maximum size of the sign-in form, in bytes. Anyone can send this form, without a session."""
+"""Maximum size of the sign-in form, which anyone can send, in bytes."""
 MAX_FORM_FIELDS = 2000
 TIME_LIMIT_S = 60.0
 _CYTOSCAPE_STYLE = "'sha256-pgvDUBa4IjFA2yuSJ2cqcyxmNYJMborsd0ORcRv9vw8='"
-"""Hash of the one inline style that the graph library (Cytoscape) sets."""
+"""Hash of the one inline style that Cytoscape sets."""
 HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
@@ -77,7 +76,7 @@ _PAGES: Mapping[str, tuple[str, ...]] = {
     "graph.GraphPage": ("graph_tools",),
     "activity.ActivityPage": (),
 }
-"""Page classes in the order of the navigation, each with the plugins that it needs."""
+"""Page classes in the order of the navigation, and the plugins they need."""
 
 
 def _load_pages() -> Iterator[Any]:
@@ -88,7 +87,7 @@ def _load_pages() -> Iterator[Any]:
 
 
 PAGES = tuple(_load_pages())
-"""Page classes whose plugins are installed. The console opens with the first page."""
+"""Page classes whose plugins are installed. The console opens with the first."""
 PLACES = tuple(page.place for page in PAGES)
 
 
@@ -116,10 +115,7 @@ def console_routes(
 ) -> list[BaseRoute]:
     """Return the routes below `CONSOLE`, for an application behind the guard.
 
-    Args:
-        gateway: The gateway to show. The code that calls this function closes the gateway.
-        options: Files that the console reads and writes.
-        sessions: Sessions of browsers that signed in.
+    The gateway is not closed.
     """
     console = _Console(sessions)
     pages = [page(gateway, options) for page in PAGES]
@@ -151,9 +147,9 @@ class _Console:
         self._templates.filters |= FILTERS
 
     async def open(self, request: Request) -> Response:
-        """Redirect to the first page. If the address contains the launch token, sign in first.
+        """Redirect to the first page, after a sign-in if the address contains the launch token.
 
-        Other tokens are ignored here. Addresses are logged, and an attacker's link with another
+        Any other token is ignored, because addresses are logged, and an attacker's link with a
         token could sign a browser in as the attacker.
         """
         request.scope[ROUTE] = CONSOLE
@@ -207,7 +203,7 @@ class _Console:
         return self._show_error(request, None, RefusedError(404, "unknown_page", detail))
 
     async def answer(self, routes: Mapping[str, PageRoute], request: Request) -> Response:
-        """Answer a request with the route for its HTTP method. *routes* is keyed by method."""
+        """Answer a request with the route for its method. *routes* is keyed by HTTP method."""
         route = routes["GET" if request.method == "HEAD" else request.method]
         request.scope[ROUTE] = route.path
         try:

@@ -26,10 +26,10 @@ class AttentionData:
     """The open issues that the page shows."""
 
     at: float
-    """Time at which the issues were collected, as Unix time in seconds."""
+    """Unix time at which the issues were collected, in seconds."""
     total: int
     counts: Mapping[str, int]
-    """Number of issues, keyed by kind of issue, most urgent kind first."""
+    """Number of issues, keyed by kind, most urgent kind first."""
     kind: str
     issues: tuple[Issue, ...]
     more: int

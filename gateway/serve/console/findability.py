@@ -56,16 +56,16 @@ class FindabilityData:
     """Progress of the latest evaluation in this process. None before the first one."""
     name: str
     compared: str
-    """Name of the older report to compare the report with. Empty without a comparison."""
+    """Older report to compare with. Empty without a comparison."""
     query: str
     sort: str
     page: int
     pages: int = 1
     report: EvalReport | None = None
-    """The report without its catalog. Its lists have at most `PER_PAGE` rows that match `query`.
-    Tools are sorted by `sort`. Only outcomes that missed an expected tool are listed."""
+    """The report without its catalog. Lists have at most `PER_PAGE` rows that match `query`. Only
+    outcomes that missed an expected tool are listed."""
     counts: Mapping[str, int]
-    """Number of rows in each complete list of the report, keyed by list."""
+    """Number of rows in each complete list of the report."""
     tokens: Mapping[str, int]
     """Estimated tokens of the listed tools' definitions, keyed by id, without removed tools."""
     calls: Mapping[str, int] | None = None
@@ -263,7 +263,7 @@ def _filter_report(report: EvalReport, word: str) -> EvalReport:
 def _sort_key(
     sort: str, tokens: Mapping[str, int], calls: Mapping[str, int]
 ) -> Callable[[ToolReport], float]:
-    """Return the key for sorting tools. An unknown *sort* means *found*, the share of requests."""
+    """Return the key for sorting tools. An unknown *sort* is *found*, the share of requests."""
     keys: dict[str, Callable[[ToolReport], float]] = {
         "found": lambda tool: tool.found / tool.requests,
         "hit@1": lambda tool: tool.first / tool.requests,

@@ -1,7 +1,7 @@
 """HTML forms for tool arguments: fields from a JSON Schema, and arguments from submitted fields.
 
-Schemas come from third parties. Arguments whose schema is not supported are entered as JSON. The
-form does not check arguments against the schema, because the call does. All functions are pure.
+Arguments whose schema is not supported are entered as JSON. The call checks arguments against the
+schema, not the form.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from gateway.runtime.json_schema import as_object, as_objects, as_text, as_texts
 from gateway.types import JsonObject
 
 Control = Literal["text", "number", "integer", "choice", "lines", "json"]
-"""Kind of form field. *text* may have several lines. *lines* is a list with one item per line."""
+"""Kind of form field. *lines* is a list with one item per line."""
 MAX_FIELDS = 60
-"""Maximum number of form fields. Arguments beyond it are entered as JSON."""
+"""Maximum number of form fields. Further arguments are entered as JSON."""
 MAX_CHOICES = 200
 REST = "rest"
 """Key of the last form field, for further arguments as one JSON object."""
 _MAX_STEPS = 8
-"""Maximum number of references and single alternatives that are followed to find a type."""
+"""Maximum number of references and single alternatives followed to find a type."""
 _TYPES: Mapping[str, Control] = {"string": "text", "number": "number", "integer": "integer"}
 _BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern")
 
@@ -174,14 +174,9 @@ def _dump(value: object) -> str:
 def read_form(
     fields: Iterable[FormField], form: Mapping[str, str]
 ) -> tuple[dict[str, object], tuple[FormField, ...]]:
-    """Read the submitted arguments. Blank fields are omitted.
+    """Return the submitted arguments, and the fields with the submitted texts and their faults.
 
-    Args:
-        fields: The fields from `form_fields`.
-        form: Submitted texts, keyed by form field.
-
-    Returns:
-        The arguments, and the fields, which contain the submitted texts and their faults.
+    *form* is keyed by form field. Blank fields are omitted.
     """
     arguments: dict[str, object] = {}
     additional: object = {}
@@ -213,11 +208,7 @@ def read_form(
 def with_faults(
     fields: Sequence[FormField], faults: Iterable[str]
 ) -> tuple[tuple[FormField, ...], tuple[str, ...]]:
-    """Assign each of *faults* to the field that it names.
-
-    Returns:
-        The fields with their faults, and the faults that name no field.
-    """
+    """Return the fields with the *faults* that name them, and the faults that name no field."""
     names, others = {field.name for field in fields if field.name}, []
     by_name: dict[str, list[str]] = {}
     for fault in faults:

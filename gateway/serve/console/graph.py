@@ -58,11 +58,11 @@ class NodeData:
     around: Neighbourhood
     order: PrerequisiteOrder
     end: str
-    """Node to which paths were requested. Empty without a request."""
+    """Node to which paths were requested, or ""."""
     paths: tuple[tuple[GraphEdge, ...], ...]
     fault: str
     can_decide: bool
-    """True if the host has a folder of graph documents, to which decisions are written."""
+    """True if the host has a folder of graph documents for decisions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,14 +70,14 @@ class DecisionData:
     """A proposed edge, and the changes that a decision on it would make."""
 
     verdict: str
-    """The decision: ``accept`` or ``reject``."""
+    """``accept`` or ``reject``."""
     subject: str
     predicate: str
     object: str
     path: str
-    """Path of the changed document, relative to the folder of documents."""
+    """Changed document, relative to the folder of documents."""
     diff: str
-    """Change that the decision makes to the document. Empty if it contains the decision."""
+    """Change of the document. Empty if it contains the decision."""
     revision: str
 
 
