@@ -2,9 +2,9 @@
 
     agent = Agent(client=client, tools=[...], middleware=[GatewayMiddleware(gateway)])
 
-The middleware runs before each request to the model, inside the framework's function loop, which
-can call the tools that it adds. Found tools are stored with the run's tools and in the session,
-because a request may contain only the newest messages.
+The middleware runs before each request to the model, inside the framework's function loop. Found
+tools are stored with the run's tools and in the session, because a request may contain only the
+newest messages.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class _Anything(BaseModel):
 
 
 class GatewayTool(FunctionTool):
-    """A tool of the gateway as a tool of the framework, with its real schema.
+    """A tool of the gateway as a tool of the framework.
 
     The gateway checks the arguments, and answers wrong ones with the schema.
     """

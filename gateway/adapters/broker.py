@@ -1,8 +1,7 @@
 """Functions that every adapter uses: the tools of a turn, and the answer to a call.
 
-* The framework owns the conversation and runs the tools. An adapter passes the messages as chat
-  messages, and converts the gateway's functions into the framework's tools.
-* No state is kept between turns: found tools are read from the messages.
+The framework owns the conversation and runs the tools. Nothing is stored between turns, because
+found tools are read from the messages.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ class ToolBroker:
     ) -> ToolList:
         """Return the tools that match *query*, for frameworks that search by themselves.
 
-        Tools that the model finds later are not added; the model uses the call tool for them.
+        The model uses the call tool for tools that it finds later.
 
         Args:
             query: Task, or name of a tool. An empty query finds nothing.
@@ -121,18 +120,14 @@ class ToolBroker:
     ) -> ToolAnswer:
         """Answer a call of one of the gateway's tools. Mistakes of the model never raise.
 
-        Args:
-            tools: Tools of the model's turn, or a later list of the same host.
-            name: Name of the called tool.
-            arguments: Arguments as an object.
-            call_id: Id that the model gave the call.
+        *tools* are those of the model's turn, or a later list of the same host.
         """
         call = ToolCall(id=call_id, name=name, arguments="", parsed=arguments)
         return await handle_call(self.gateway, tools, call, approve=self._approve)
 
 
 def _host_tools(host: Iterable[object]) -> tuple[Message, ...]:
-    """Return the host's tools in the chat format, with only their names."""
+    """Return the host's tools in the chat format, only with names."""
     return tuple({"type": "function", "function": {"name": _name(tool)}} for tool in host)
 
 
@@ -143,7 +138,7 @@ def _name(tool: object) -> str:
 
 
 def functions_of(tools: ToolList) -> list[Function]:
-    """Return the gateway's functions in *tools*: meta-tools first, then proxies."""
+    """Return the gateway's functions: meta-tools first, then proxies."""
     inner = (tool.get("function") for tool in tools.tools)
     return [
         function for function in inner if isinstance(function, Mapping) and "parameters" in function

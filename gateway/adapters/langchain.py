@@ -63,14 +63,14 @@ class GatewayMiddleware(AgentMiddleware):
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]
     ) -> Any:
-        """Run a call of a gateway tool; pass on calls of other tools."""
+        """Run a call of a gateway tool; pass on other calls."""
         bridge, caller = self._broker.gateway.bridge, read_caller(self._caller, request.runtime)
         return handler(bridge.call(lambda: self._with_tool(request, caller)))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
     ) -> Any:
-        """Run a call of a gateway tool; pass on calls of other tools."""
+        """Run a call of a gateway tool; pass on other calls."""
         caller = read_caller(self._caller, request.runtime)
         return await handler(await self._with_tool(request, caller))
 

@@ -66,7 +66,7 @@ class GatewayCapability(AbstractCapability[Any]):
         return CapabilityOrdering(position="outermost", wraps=[ToolSearch])
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
-        """Append the gateway's tools to the tools of the agent."""
+        """Append the gateway's tools to those of the agent."""
         return GatewayToolset(toolset, self._broker, self._caller)
 
 
@@ -78,7 +78,7 @@ class GatewayToolset(WrapperToolset[Any]):
     caller: CallerOf[RunContext[Any]] = ANYONE
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
-        """Return the tools of *wrapped* and of the gateway for one step, keyed by name."""
+        """Return the tools of *wrapped* and of the gateway, keyed by name."""
         theirs = await self.wrapped.get_tools(ctx)
         caller = read_caller(self.caller, ctx)
         tools = await self.broker.build_tools(list(_messages(ctx.messages)), theirs, caller=caller)

@@ -1,7 +1,7 @@
 """The decorator that declares commands, and the printing of their results and errors.
 
-Data goes to standard output, everything else to standard error. With ``--json`` standard output
-contains one JSON document, even if the command fails.
+Data goes to standard output, all else to standard error. With ``--json`` standard output is one
+JSON document, even if the command fails.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NAME_CODES = frozenset({"name_qualified", "name_similar", "name_withheld"})
 
 
 def stderr() -> Console:
-    """Return a console that prints to standard error."""
+    """Return a console for standard error."""
     return Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
@@ -91,7 +91,7 @@ _SELECTION_OPTIONS: dict[str, tuple[object, object]] = {
 
 
 def command_group(name: str = "") -> typer.Typer:
-    """Return a group of commands. A group without a name contains top-level commands."""
+    """Return a group of commands, or of top-level commands without *name*."""
     return typer.Typer(
         name=name or None,
         help=COMMANDS.get(name),
@@ -106,9 +106,9 @@ def command(
 ) -> Callable[[F], F]:
     """Register a function as a command of *group*, which prints the output and ends the process.
 
-    ``Annotated[Path, "--out", "-o", "A file."]`` declares a parameter: the names of the option,
-    then its help. A keyword-only parameter is an option, any other one an argument. A flag without
-    names has an opposite (``--no-…``) only if it is on by default.
+    ``Annotated[Path, "--out", "-o", "A file."]`` declares names and help of a parameter. A
+    keyword-only parameter is an option, any other one an argument. A flag without names has an
+    opposite (``--no-…``) only if it is on by default.
 
     A parameter ``caller`` adds the options --scope, --tenant and --user, and is None without them.
     A parameter ``selection`` adds --text, --kind, --server, --tag, --status and --only-enabled.
@@ -116,8 +116,8 @@ def command(
     Args:
         group: Group that gets the command.
         name: Command as it is typed; None uses the function's name.
-        has_json: Add the option ``--json``.
-        has_set: Add the option ``--set``, if there is a parameter ``config``.
+        has_json: Add ``--json``.
+        has_set: Add ``--set``, if there is a parameter ``config``.
     """
 
     def register(function: F) -> F:
@@ -166,7 +166,7 @@ def _option(name: str, annotation: object, default: object) -> inspect.Parameter
 
 
 def _declared(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Convert the texts in the annotation of *parameter* to a typer annotation."""
+    """Convert the texts in a parameter's annotation to a typer annotation."""
     if get_origin(parameter.annotation) is not Annotated:
         return parameter
     kind, *names, summary = get_args(parameter.annotation)
@@ -209,7 +209,7 @@ def note(text: str) -> None:
 
 
 def warn(diagnostics: Iterable[Diagnostic]) -> None:
-    """Print warnings to standard error. Equal lines are printed once."""
+    """Print warnings to standard error, equal lines once."""
     lines = (
         f"{printable(item.detail or CODES.get(item.code, ''))} [{item.code}]"
         for item in diagnostics
@@ -261,7 +261,7 @@ def report_errors(*, as_json: bool) -> Iterator[None]:
     except (errors.GatewayError, GraphError) as error:
         text = error.with_stderr if isinstance(error, errors.UpstreamError) else str(error)
         stderr().print(Text.assemble(("error: ", "bold red"), printable(text)))
-        # The schema helps to correct the arguments of a call.
+        # The schema helps to correct the arguments.
         extra = {"schema": error.schema} if isinstance(error, errors.InvalidArgumentsError) else {}
         if as_json:
             error_data = {"type": type(error).__name__, "message": text, **extra}
@@ -287,12 +287,7 @@ def document_output(
 ) -> Output:
     """Return graph documents as a bundle that ``--graph`` reads, or write them to *folder*.
 
-    Args:
-        documents: Documents to return.
-        folder: Folder to write to; None prints the documents.
-        force: Overwrite existing files.
-        code: Exit code.
-        more: Additional members of the bundle.
+    *force* overwrites existing files. *more* has additional members of the bundle.
 
     Raises:
         ConfigError: If a file exists without *force*, or the folder cannot be written.

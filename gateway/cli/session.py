@@ -1,6 +1,6 @@
 """Gateways for commands, opened from a configuration file.
 
-A server that cannot be used causes a warning on standard error; the other servers are used.
+A server that cannot be used causes a warning; the other servers are used.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _best_strategy(own_options: Options) -> Strategy:
 
 
 def read_config(config: Path) -> Manifest:
-    """Read a configuration file, with the installation options that the user set.
+    """Read a configuration file and the installation options that the user set.
 
     Raises:
         ConfigError: If the file is missing or cannot be read.
@@ -100,11 +100,9 @@ def read_optional(config: Path) -> Manifest:
 
 
 def command_options(manifest: Manifest | None = None, base: Options | None = None) -> Options:
-    """Return *base* with the options that the user set; see `gateway.cli.settings`.
+    """Return *base*, or the defaults, with the options that the user set.
 
-    Args:
-        manifest: Parsed configuration, if any.
-        base: Options of the command; None uses the defaults.
+    See `gateway.cli.settings`.
 
     Raises:
         ConfigError: If an option is unknown or invalid.
@@ -137,7 +135,7 @@ def provision_options(
 
 
 def recording(own_options: Options) -> Options:
-    """Return options with the audit log on, and record later changes as the system's current user.
+    """Return options with the audit log on, and set the system's user as the actor of changes.
 
     The log stays off if the user turned it off or the plugin ``access`` is not installed.
     """
@@ -151,7 +149,7 @@ def recording(own_options: Options) -> Options:
 
 @contextmanager
 def audited(own_options: Options, store: Store, action: str, detail: str) -> Iterator[None]:
-    """Record the block's change in the audit log, with the current user as actor.
+    """Record the block's change, by the current user, in the audit log.
 
     Raises:
         StoreError: If the record cannot be written and `AuditOptions.on_failure` is ``refuse``.
@@ -256,13 +254,13 @@ def open_gateway(
     normalize: str | None = None,
     on_progress: Progress | None = None,
 ) -> Iterator[Gateway]:
-    """Open a gateway with the servers of *manifest*, not started yet, and close it after the block.
+    """Open a gateway, with servers not started yet, and close it after the block.
 
     Args:
         manifest: Parsed configuration.
         strategy: Ranking strategy; None uses the best installed one.
         documents: Graph documents of the user: a folder, a file or a bundle.
-        options: Options of the gateway; None uses `ONE_COMMAND` with the options that the user set.
+        options: Options; None uses `ONE_COMMAND` with the options that the user set.
         normalize: Chat model that rewrites queries. "" uses the model of *manifest*, and None
             disables rewriting.
         on_progress: Called during index builds; None shows progress bars.
@@ -316,7 +314,7 @@ def with_model(settings: NormalizerSettings | None, model: str) -> NormalizerSet
 
 
 def select_server(manifest: Manifest, name: str) -> Manifest:
-    """Return *manifest* with one server, or with one virtual server and the servers it uses."""
+    """Return *manifest* with one server, or one virtual server and the servers it uses."""
     virtual = manifest.virtual.get(name)
     server_names = frozenset({name}) if virtual is None else virtual.servers
     return replace(
@@ -329,13 +327,10 @@ def select_server(manifest: Manifest, name: str) -> Manifest:
 
 @contextmanager
 def show_progress(clock: Clock = time.monotonic) -> Iterator[Progress]:
-    """Show one progress bar per stage while the block runs, and yield the progress callback.
+    """Show one progress bar per stage during the block, and yield the progress callback.
 
     If standard error is not a terminal, print a line when a stage begins, then at most one line of
-    progress every ten seconds.
-
-    Args:
-        clock: Monotonic clock in seconds.
+    progress every ten seconds. *clock* is monotonic, in seconds.
     """
     console = stderr()
     label, bar, *_ = progress.Progress.get_default_columns()

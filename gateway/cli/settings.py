@@ -1,7 +1,6 @@
 """Options of commands from the configuration, the environment and ``--set``. The last one wins.
 
-Every option of `Options` and `ProvisionOptions` has a key of section and name, such as
-``search.limit``.
+An option has a key of section and name, such as ``search.limit``.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _OWN_TABLES = frozenset({"catalog.kinds", "catalog.rules", "policies"})
 
 @cache
 def option_table() -> Mapping[str, Any]:
-    """Return the annotated types of all options that can be set without Python, keyed by option."""
+    """Return the types of all options that can be set without Python, keyed by option."""
     sections = {"": Options, "provision": ProvisionOptions}
     table: dict[str, Any] = {}
     while sections:
@@ -57,8 +56,7 @@ def option_table() -> Mapping[str, Any]:
 def read_settings(table: object) -> Mapping[str, object]:
     """Return the options that the user set, keyed by option.
 
-    Args:
-        table: Member ``options`` of the configuration: objects keyed by section.
+    *table* is the member ``options`` of the configuration.
 
     Raises:
         ConfigError: If a key is unknown, or a value has the wrong type or is out of range.
@@ -67,7 +65,7 @@ def read_settings(table: object) -> Mapping[str, object]:
 
 
 def _set_values(table: object) -> Iterator[tuple[str, str, object, bool]]:
-    """Yield (where the value is set, key, value, whether the value is text); the last one wins."""
+    """Yield (place of the setting, key, value, whether the value is text); the last one wins."""
     if not isinstance(table, Mapping):
         raise ConfigError("'options' must be an object")
     for section, values in table.items():
@@ -95,7 +93,7 @@ def _variable(key: str) -> str:
 
 
 def mistyped_variables() -> Iterator[str]:
-    """Yield a message for each environment variable that looks like a misspelt option."""
+    """Yield a message for each environment variable that resembles an option."""
     names = _variables()
     sections = {key.partition(".")[0].upper() for key in option_table() if "." in key}
     starts = tuple(f"{_PREFIX}{section}_" for section in sections)
@@ -105,7 +103,7 @@ def mistyped_variables() -> Iterator[str]:
 
 
 def _read_setting(where: str, key: str, raw: object, is_text: bool) -> tuple[str, object]:
-    """Return the full key of an option, and its value *raw*. Messages name the place *where*."""
+    """Return the full key of an option, and its value. Messages name the place *where*."""
     key, types = _SHORT_KEYS.get(key, key), option_table()
     if key in _OWN_TABLES or (key == "plugins" and not is_text):
         table = key.rpartition(".")[2]
@@ -129,7 +127,7 @@ def _read_setting(where: str, key: str, raw: object, is_text: bool) -> tuple[str
 
 
 def apply_settings(options: S, values: Mapping[str, object], section: str = "") -> S:
-    """Return *options* with the *values* of its *section* and of nested sections.
+    """Return *options* with *values* of *section* and of nested sections.
 
     Raises:
         ConfigError: If values contradict each other.

@@ -1,7 +1,7 @@
 """Signals and file changes of a running server.
 
-SIGTERM stops the child processes before the server exits. A client closes the pipe of a server,
-waits some 2 s, and sends SIGTERM. A child process that ignores its closed pipe would stay alive.
+A client closes a server's pipe, waits some 2 s, and sends SIGTERM. The server then stops its child
+processes, because one that ignores its closed pipe would stay alive.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ some 10 s after SIGTERM."""
 
 @asynccontextmanager
 async def watch_files(files: Mapping[Path, OnChange]) -> AsyncIterator[None]:
-    """Run each file's callback when that file changes, while the block runs.
+    """Run a file's callback when the file changes, during the block.
 
     SIGHUP runs all callbacks. A file may be replaced, or deleted and created again.
     """
@@ -56,7 +56,7 @@ async def watch_files(files: Mapping[Path, OnChange]) -> AsyncIterator[None]:
 
 
 def _stamp(file: Path) -> tuple[int, ...]:
-    """Return a value that changes with the file's content; empty if the file is missing."""
+    """Return a value that changes with the file; empty if the file is missing."""
     with suppress(OSError):
         stat = file.stat()
         return stat.st_mtime_ns, stat.st_size, stat.st_ino
@@ -76,10 +76,7 @@ class Shutdown:
         self.has_begun = False
 
     def note_signal(self, number: int) -> None:
-        """Start the time limit of the shutdown. A second signal ends the process at once.
-
-        *number* is the signal.
-        """
+        """Start the shutdown's time limit. A second signal *number* ends the process at once."""
         limit_s = 0 if self._was_signalled else self._limit_s
         self._was_signalled = True
         timer = threading.Timer(limit_s, self._exit_at_once, (number,))

@@ -1,6 +1,6 @@
-"""Conversion of values to JSON and to tables for people, without printing.
+"""Conversion of values to JSON and to tables for people.
 
-Text from servers is shown without markup and without control characters.
+Text from servers is shown without markup and control characters.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _STYLES: Mapping[str, str] = {
 
 
 def printable(text: str) -> str:
-    """Return *text* without characters that could control a terminal."""
+    """Return *text* without characters that control a terminal."""
     return text.translate(_CONTROLS).encode("utf-8", "replace").decode()
 
 
@@ -71,7 +71,7 @@ def to_json(value: object) -> str:
 
 
 class _WordTable(Table):
-    """A table that breaks a word into two lines only if the terminal is too narrow for it."""
+    """A table that breaks words only if the terminal is too narrow."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         widths = [column.min_width or 0 for column in self.columns]
@@ -83,7 +83,7 @@ class _WordTable(Table):
 
 
 def age_text(seconds: float | None) -> str:
-    """Return a duration as an age such as "3 h ago", in its largest unit; "" for None."""
+    """Return an age such as "3 h ago", in its largest unit; "" for None."""
     if seconds is None:
         return ""
     units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
@@ -116,7 +116,7 @@ def table(items: Iterable[object], *columns: str) -> Table:
 
 
 def pairs(values: Mapping[str, object]) -> Table:
-    """Return a table of names and values. Null and empty values are omitted."""
+    """Return a table of names and values, without null and empty values."""
     view = Table(box=None, show_header=False)
     view.add_column(style="bold")
     view.add_column(overflow="fold")
@@ -127,7 +127,7 @@ def pairs(values: Mapping[str, object]) -> Table:
 
 
 def document(data: object) -> RenderableType:
-    """Return an object as text: single values as lines, nested objects and lists as tables."""
+    """Return an object as text: single values as lines, nested ones as tables."""
     single: dict[str, object] = {}
     parts: list[RenderableType] = []
     for name, value in to_jsonable(data).items():
@@ -141,7 +141,7 @@ def document(data: object) -> RenderableType:
 
 
 def _member(item: Any, path: list[str]) -> Any:
-    """Return the value at *path* in an object, or the values of each object in a list."""
+    """Return the value at *path* in an object, or of each object in a list."""
     if isinstance(item, list):
         return [_member(part, path) for part in item]
     if not path:

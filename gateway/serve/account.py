@@ -1,11 +1,10 @@
 """Sign-in of browsers at identity providers, encrypted cookies, and simple HTML pages.
 
-* The state, nonce and verifier of a sign-in are in an encrypted cookie of the browser that started
-  it. An attacker therefore cannot sign another browser in.
-* A sign-in returns only to pages of this server. Addresses never contain tokens. One address
-  contains the provider's code, and the browser leaves it immediately.
-* The result is a session of `gateway.serve.console.access`, for the console and for the pages where
-  users sign in to servers.
+* The state, nonce and verifier of a sign-in are in an encrypted cookie. An attacker therefore
+  cannot sign another browser in.
+* A sign-in returns only to pages of this server. Addresses never contain tokens. The browser
+  immediately leaves the one address that contains the provider's code.
+* The result is a session of `gateway.serve.console.access`.
 """
 
 from __future__ import annotations
@@ -38,14 +37,13 @@ from gateway.storage.host_key import decrypt, encrypt, host_keys
 class SealedCookie:
     """Encrypted cookie that stores data in the browser between two requests.
 
-    The cookie is SameSite=Lax, because another site redirects the browser back.
+    It is SameSite=Lax, because another site redirects the browser back.
 
     Args:
-        name: Name of the cookie. Over HTTPS it gets the prefix ``__Host-``, so that sibling
-            domains cannot set it.
+        name: Name, with the prefix ``__Host-`` over HTTPS, so that sibling domains cannot set it.
         options: Options with the host's encryption key, which replicas share. Without a key, only
             this process can read the cookie.
-        life_s: Maximum age of the cookie, in seconds.
+        life_s: Maximum age of the cookie.
     """
 
     def __init__(self, name: str, options: Options, life_s: float) -> None:
@@ -56,12 +54,12 @@ class SealedCookie:
         """Set the cookie in *response* to *content*, a JSON value. *secure* is True for HTTPS."""
         text = json.dumps(content, ensure_ascii=False)
         name = self._name(secure=secure)
-        # The name is part of the encryption, so the value is invalid in another cookie.
+        # With the name in the encryption, the value is invalid in another cookie.
         value = encrypt(self._keys, text, place=name).hex()
         response.set_cookie(name, value, self._life_s, secure=secure, httponly=True, samesite="lax")
 
     def get(self, request: Request, *, secure: bool) -> Any:
-        """Return the content of the cookie in *request*. None if it is missing or invalid."""
+        """Return the cookie's content. None if it is missing or invalid."""
         name = self._name(secure=secure)
         try:
             sealed = bytes.fromhex(request.cookies.get(name, ""))
@@ -99,9 +97,9 @@ _ADVICE: Mapping[int, str] = {
 
 
 def local_path(path: str) -> str:
-    """Return *path* if it is a sign-in or console page of this server, otherwise `CONSOLE`.
+    """Return *path* if it is a page for sign-in or of the console, otherwise `CONSOLE`.
 
-    Links then never lead to another site. A path of more than 1,000 bytes also becomes `CONSOLE`.
+    Links then never lead to another site. More than 1,000 bytes also give `CONSOLE`.
     """
     is_own = any(path == root or path.startswith(f"{root}/") for root in _PAGES)
     is_plain = "\\" not in path and path.isprintable()
@@ -109,28 +107,21 @@ def local_path(path: str) -> str:
 
 
 def sign_in_links(sessions: Sessions, to: str) -> Iterator[tuple[str, str]]:
-    """Yield the address that starts a sign-in, and the provider's name, for each identity provider.
+    """Yield (address that starts a sign-in, provider's name) for each identity provider.
 
-    Args:
-        sessions: The browser sessions.
-        to: Path of this server to which the browser returns.
+    The browser returns to *to*, a path of this server.
     """
     for issuer, sign_in in sessions.authenticator.sign_ins.items():
         yield _address(issuer, to), sign_in.label
 
 
 def signed_out_address(issuer: str) -> str:
-    """Return the address of the page after a sign-out from the identity provider *issuer*."""
+    """Return the address of the page after a sign-out from *issuer*."""
     return f"{ACCOUNT}/signed-out?{urlencode({'issuer': issuer})}"
 
 
 def account_routes(sessions: Sessions, options: Options) -> Sequence[Route]:
-    """Return the routes below `ACCOUNT`, for an application behind the guard.
-
-    Args:
-        sessions: Sessions of browsers, and the accepted tokens.
-        options: Options that may contain the host's encryption key.
-    """
+    """Return the routes below `ACCOUNT`, for an application behind the guard."""
     pages = _Pages(sessions, options)
     return (
         Route(f"{ACCOUNT}/sign-in", pages.begin, methods=["GET"]),
@@ -159,9 +150,9 @@ class _Pages:
         return response
 
     async def complete(self, request: Request) -> Response:
-        """Handle the identity provider's response, in the browser where the sign-in started."""
+        """Handle the provider's response in the browser where the sign-in started."""
         response = await self._answer(request)
-        # The address of this page contains a code, which other pages must not get.
+        # The address contains a code, which other pages must not get.
         response.headers["Referrer-Policy"] = "no-referrer"
         return response
 
@@ -187,15 +178,14 @@ class _Pages:
         except RefusedError as error:
             text = _ADVICE.get(error.status, "{reason}").format(reason=error)
             return message(text, error.status, more=again)
-        # After a redirect from the provider's site, the browser would not send the strict session
-        # cookie. A page that refreshes itself avoids this.
+        # After a redirect from the provider's site, the browser would not send the strict cookie.
         go_on = f'<meta http-equiv="refresh" content="0;url={escape(to)}">'
         response = page("You are signed in", link(to, "Go on"), head=go_on)
         self._sessions.set_cookie(response, request, self._sessions.admit(bearer, change))
         return response
 
     async def signed_out(self, request: Request) -> Response:
-        """Return a page with a link to sign out at the identity provider too."""
+        """Return a page with a link to sign out at the provider too."""
         issuer = request.query_params.get("issuer", "")
         sign_in = self._sessions.authenticator.sign_ins.get(issuer)
         url = await sign_in.sign_out_address() if sign_in else ""
@@ -234,21 +224,21 @@ button{{margin-bottom:.5rem}}</style><h1>{title}</h1>{body}</html>"""
 
 
 def page(title: str, body: str, status: int = 200, *, head: str = "") -> Response:
-    """Return an HTML page. *title*, *body* and *head* are HTML markup."""
+    """Return an HTML page from the HTML markup *title*, *body* and *head*."""
     return HTMLResponse(_PAGE.format(title=title, body=body, head=head), status, headers=HEADERS)
 
 
 def message(text: str, status: int = 200, *, more: str = "") -> Response:
-    """Return an HTML page with *text*, which is escaped, and then the HTML markup *more*."""
+    """Return an HTML page with the plain *text*, and then the HTML markup *more*."""
     return page("Sign-in", f"<p>{escape(text)}</p>{more}", status)
 
 
 def error_page(error: GatewayError, *, more: str = "") -> Response:
-    """Return an HTML page with the message of *error*, and then the HTML markup *more*."""
+    """Return an HTML page with the error's message, and then the HTML markup *more*."""
     status = error.status if isinstance(error, RefusedError) else 400
     return message(str(error), status, more=more)
 
 
 def link(url: str, text: str) -> str:
-    """Return the HTML markup of a paragraph with one link."""
+    """Return an HTML paragraph with one link."""
     return f'<p><a href="{escape(url)}">{escape(text)}</a></p>'

@@ -1,8 +1,7 @@
 """Bearer tokens (RFC 6750), their callers, and the scopes that are rights of the server.
 
 * Only the SHA-256 of a token is stored. Tokens are compared in constant time.
-* Eight scopes are rights: to use parts of the API, to read metrics and the audit log, to install
-  servers, to call tools, and to search one part. All other scopes are required scopes of entities.
+* The scopes in `OPERATOR` are rights. All other scopes are required scopes of entities.
 * ``/mcp`` and the API accept the same tokens. The MCP SDK binds a session to its first caller.
 """
 
@@ -74,10 +73,10 @@ class Challenge:
 
         Args:
             status: HTTP status.
-            code: Stable code of the problem, for programs.
+            code: Stable code of the problem.
             detail: Description of the fault, and its remedy.
             error: Error code of RFC 6750. Empty if the request had no token.
-            scope: Scopes to request from the identity provider. Empty names none.
+            scope: Scopes to request from the identity provider, if any.
         """
         named = {"error": error, "scope": scope, "resource_metadata": self.metadata_url}
         parts = [f'{name}="{value}"' for name, value in named.items() if value]
@@ -107,14 +106,13 @@ class BearerToken:
         return cls(name=name, caller=caller, digest=_digest(secret))
 
     def with_audit_name(self) -> BearerToken:
-        """Return the token with its issuer or name in the caller's attributes, for audits."""
+        """Return the token with its issuer or name in its caller, for the audit log."""
         attributes = {**self.caller.attributes, TOKEN: self.issuer or self.name}
         return replace(self, caller=replace(self.caller, attributes=attributes))
 
     def to_user(self) -> AuthenticatedUser:
         """Convert the token to a user of the MCP SDK. `caller_of` converts it back."""
-        # With the issuer, the SDK distinguishes users of the same name in the token file and at a
-        # provider.
+        # With the issuer, the SDK distinguishes users of the same name.
         issuer = {"iss": self.issuer} if self.issuer else {}
         access = AccessToken(
             token="",
@@ -135,14 +133,11 @@ class ConnectionContext:
 
 
 def caller_of(context: ServerRequestContext[Any]) -> Caller:
-    """Return the caller that the access token of a request identifies.
-
-    A request without a token has the caller of its connection.
-    """
+    """Return the caller of a request's access token, or else of its connection."""
     scope = getattr(context.request, "scope", {})
     user, noted = scope.get("user"), scope.get(CALLER)
     if isinstance(user, AuthenticatedUser):
-        # The guard's caller also has the token, which upstream servers may need for exchange.
+        # Only the guard's caller has the token, which upstream servers may need.
         return noted if isinstance(noted, Caller) else caller_of_token(user.access_token)
     connection = context.lifespan_context
     return connection.caller if isinstance(connection, ConnectionContext) else ANYONE

@@ -41,9 +41,7 @@ METADATA_PATH = "/.well-known/oauth-protected-resource"
 class Authenticator:
     """Authenticates requests. The accepted tokens can be replaced while the server runs.
 
-    Args:
-        options: Accepted callers and identity providers.
-        clock: Clock in seconds, for the age of the providers' keys.
+    *clock* returns seconds, for the age of the providers' keys.
     """
 
     def __init__(self, options: HttpOptions, *, clock: Clock = time.monotonic) -> None:
@@ -92,15 +90,15 @@ class Authenticator:
         return self._metadata if path in self._metadata_paths else None
 
     def challenge_of(self, bearer: BearerToken) -> Challenge:
-        """Return the challenge for a caller that used *bearer* and lacks a scope."""
+        """Return the challenge for a caller of *bearer* without a scope."""
         return self._access_tokens.challenge_of(bearer)
 
     async def authenticate(self, authorization: Sequence[str], query: str = "") -> BearerToken:
         """Return the accepted token of a request, with its caller.
 
         Args:
-            authorization: All ``Authorization`` headers of the request.
-            query: Query string of the request.
+            authorization: All ``Authorization`` headers.
+            query: Query string.
 
         Raises:
             RefusedError: 401 if a required token is missing or unknown. 400 for several tokens, or
@@ -165,8 +163,8 @@ def read_token_file(path: Path) -> TokenFile:
     """Read a file of tokens and identity providers.
 
     Raises:
-        ConfigError: If the file cannot be read, has another form, contains a secret itself instead
-            of a reference, or refers to a missing secret.
+        ConfigError: If the file is invalid, contains a secret instead of a reference, or refers to
+            a missing secret.
     """
     where = repr(str(path))
     try:
@@ -191,7 +189,7 @@ def read_token_file(path: Path) -> TokenFile:
 
 
 def _with_secret(name: str, issuer: Issuer) -> Issuer:
-    """Return *issuer*, called *name* in the token file, with the client secret it refers to."""
+    """Return *issuer*, called *name*, with its client secret instead of the reference."""
     sign_in = issuer.sign_in
     if sign_in is None or not sign_in.client_secret:
         return issuer

@@ -1,7 +1,7 @@
 """MCP clients of the served gateway, which upstream servers may ask for input during a call.
 
-* Protocol versions before 2026-07-28: the gateway sends a request to the client, on the stream of
-  the client's own request.
+* Protocol versions before 2026-07-28: the gateway sends a request on the stream of the client's
+  own request.
 * Later versions: only clients send requests. The call continues in the background, and the client
   gets the response "input required". The client repeats its request with the input and a random
   token for the call, which is valid once.
@@ -55,15 +55,14 @@ _RESPONSES: Mapping[str, tuple[type[Any], ...]] = {
 
 
 def is_stateless(context: Context) -> bool:
-    """Return whether in the client's protocol version only clients send requests."""
+    """Return whether only clients send requests in the client's protocol version."""
     return context.protocol_version >= STATELESS_SINCE
 
 
 def client_identity(context: Context) -> Hashable:
     """Return a key that identifies the client.
 
-    The key is the HTTP session, or the connection for other transports. Each HTTP request without
-    a session gets a new key.
+    It is the HTTP session, a new key for HTTP without a session, or else the connection.
     """
     headers = getattr(context.request, "headers", None)
     if headers is None:
@@ -73,18 +72,13 @@ def client_identity(context: Context) -> Hashable:
 
 @contextmanager
 def raise_as_mcp_error(subject: JsonObject, context: Context) -> Iterator[None]:
-    """Convert gateway errors that the block raises to MCP errors.
-
-    Args:
-        subject: Data to add to the error, such as the requested URI.
-        context: Context of the client's request.
-    """
+    """Convert gateway errors that the block raises to MCP errors with the data *subject*."""
     try:
         yield
     except CallerError as error:
         if error.needed and is_stateless(context):
             raise missing_capability(str(error), error.needed) from error
-        # Clients that use the SDK interpret INVALID_REQUEST as a lost session.
+        # The SDK's clients interpret INVALID_REQUEST as a lost session.
         raise MCPError(types.INVALID_PARAMS, str(error)) from error
     except GatewayError as error:
         is_clients_fault = isinstance(error, InvalidRequestError | LimitExceededError)
@@ -120,18 +114,15 @@ class AskClient:
     def asks(self, approval: Approval) -> bool:
         """Return whether the client must be asked to approve this call.
 
-        A policy can require approval for any tool. Otherwise, with `ChatOptions.confirm` set to
-        ``destructive``, only tools that declare themselves destructive need approval.
+        A policy can require approval for any tool. Otherwise, ``destructive`` in
+        `ChatOptions.confirm` requires it only for tools that declare themselves destructive.
         """
         if approval.rule or self.shows_tools:
             return bool(approval.rule)
         return self.options.chat.confirm != "destructive" or bool(approval.entity.hints.destructive)
 
     async def __call__(self, approval: Approval) -> bool:
-        """Ask the client to approve the call with its complete arguments.
-
-        Returns:
-            True if the client approves.
+        """Return whether the client approves the call with its complete arguments.
 
         Raises:
             CallerError: If the client cannot be asked.
@@ -154,7 +145,7 @@ class AskClient:
 
 
 def can_ask_client() -> bool:
-    """Return whether the client of the current call supports requests for approval."""
+    """Return whether the current call's client can be asked for approval."""
     form = types.ElicitRequestFormParams(message="", requested_schema={"type": "object"})
     caller = CALLING_CLIENT.get()
     return caller is not None and not missing_capabilities(caller, types.ElicitRequest(params=form))
@@ -170,21 +161,18 @@ class _SessionClient:
 
     @property
     def capabilities(self) -> JsonObject:
-        """Capabilities that the client declared."""
         declared = self.context.session.client_capabilities or types.ClientCapabilities()
         return declared.model_dump(by_alias=True, mode="json", exclude_none=True)
 
     @property
     def listens(self) -> bool:
-        """True if the client requested progress notifications."""
         return "progress_token" in (self.context.meta or {})
 
     async def ask(self, requests: Mapping[str, types.InputRequest]) -> types.InputResponses:
-        """Send *requests* to the client and return its responses, with the same keys."""
+        """Send *requests*, and return the responses with the same keys."""
         return await self._on_own_loop(lambda: self._send_all(requests))
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Send a progress notification to the client."""
         session = self.context.session
         await self._on_own_loop(lambda: session.report_progress(progress, total, message))
 
@@ -214,13 +202,13 @@ class _SessionClient:
 
 @dataclass(slots=True, eq=False)
 class _InputRound:
-    """Requests sent to the client in one response, and the client's responses."""
+    """Requests of one response to the client, and the client's responses."""
 
     requests: dict[str, types.InputRequest]
     responses: asyncio.Future[types.InputResponses]
 
     def is_complete(self, responses: types.InputResponses) -> bool:
-        """Return whether *responses* has a response of the right type for each request."""
+        """Return whether each request has a response of the right type."""
         return all(
             isinstance(responses.get(key), _RESPONSES[request.method])
             for key, request in self.requests.items()
@@ -267,8 +255,7 @@ class PendingCalls:
     ) -> T | types.InputRequiredResult:
         """Run *work* as a call of the client, or continue the call that the request's token names.
 
-        Returns:
-            The result of the work, or a result that asks the client for input.
+        Return the result of the work, or a result that asks the client for input.
 
         Raises:
             MCPError: If the token does not belong to a waiting call, or too many calls wait.
@@ -283,7 +270,7 @@ class PendingCalls:
         client = _DetachedClient(context, params)
         with on_behalf_of(client):
             if not forwarded_capabilities(client.capabilities):
-                # Clients that cannot be asked need no call in the background.
+                # Clients that cannot be asked need no background call.
                 return await work()
             client.task = asyncio.ensure_future(work())
         result = await self._wait(client)
@@ -305,7 +292,7 @@ class PendingCalls:
         return await self._wait(client)
 
     async def _wait(self, client: _DetachedClient) -> Any:
-        """Wait until the call ends or needs input. Return its result, or the request for input."""
+        """Return the result of the call, or its request for input."""
         next_round = asyncio.ensure_future(client.rounds.get())
         try:
             await asyncio.wait({client.task, next_round}, return_when=asyncio.FIRST_COMPLETED)
@@ -330,7 +317,7 @@ class PendingCalls:
         return types.InputRequiredResult(input_requests=input_round.requests, request_state=token)
 
     def _forget(self, token: str, task: asyncio.Task[Any]) -> None:
-        """Remove an ended call whose client never asked for the result."""
+        """Remove an ended call whose client did not return."""
         self._clients.pop(token, None)
         if not task.cancelled():
             task.exception()

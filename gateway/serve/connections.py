@@ -1,10 +1,9 @@
 """Limits on connections, on the time to send a request, and on MCP sessions per caller.
 
-uvicorn limits only complete requests. An incomplete request would occupy its connection forever.
+uvicorn limits only complete requests. An incomplete one would occupy its connection forever.
 
-Clients of protocol versions before 2026-07-28 start sessions and need not end them. If a caller
-exceeds its share, the gateway ends the caller's least recently used session, if possible one
-without a running request.
+Clients of protocol versions before 2026-07-28 need not end their sessions. If a caller exceeds its
+share, its least recently used session ends, if possible one without a running request.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class ConnectionLimits:
     Args:
         max_connections: Maximum number of connections. Another connection closes the one that has
             waited longest for a request, or else itself.
-        request_timeout_s: Maximum time to receive a complete request, in seconds.
+        request_timeout_s: Maximum time to receive a complete request.
     """
 
     def __init__(self, max_connections: int, request_timeout_s: float) -> None:
@@ -42,7 +41,7 @@ class ConnectionLimits:
             self._abort(next(iter(self._waiting), new))
 
     def note_request(self, connection: H11Protocol) -> None:
-        """Start the timer for the next request, or stop it while *connection* answers one."""
+        """Start the timer for the next request, or stop it during an answer."""
         cycle = connection.cycle
         if cycle is not None and not (cycle.response_complete or cycle.more_body):
             self.forget(connection)
@@ -88,12 +87,7 @@ _FIRST_ERROR = 400
 
 
 class SessionShares:
-    """Middleware that lets one caller have at most half of all sessions.
-
-    Args:
-        app: The MCP application.
-        max_sessions: Maximum number of sessions of all callers.
-    """
+    """Middleware that lets one caller have at most half of *max_sessions*."""
 
     def __init__(self, app: ASGIApp, max_sessions: int) -> None:
         self._app = app
@@ -104,7 +98,7 @@ class SessionShares:
         session is first. Sessions that the SDK ended stay until they are the first."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward a request, and count it as a running request of its session."""
+        """Forward a request, and count it for its session."""
         caller = getattr(scope.get("user"), "username", "")
         session = Headers(raw=scope.get("headers", [])).get(MCP_SESSION_ID_HEADER, "")
 
@@ -139,7 +133,7 @@ class SessionShares:
             header = (MCP_SESSION_ID_HEADER.encode(), ended.encode())
             await self._app({**scope, "method": "DELETE", "headers": [header]}, _no_body, ignore)
         if len(self.running_requests) > self._max_sessions:
-            # The SDK limits the number of sessions, so a recorded session has ended.
+            # The SDK limits its sessions too, so a recorded one has ended.
             over = next(
                 (session for session, requests in self.running_requests.items() if not requests),
                 None,

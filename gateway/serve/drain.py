@@ -3,7 +3,7 @@
 1. ``/readyz`` answers 503, and each response closes its connection. Requests are still answered for
    some seconds, until load balancers notice.
 2. New requests are refused with 503, except in a session with a running call, because they may
-   contain input for that call. Running calls end within a time limit.
+   contain its input. Running calls end within a time limit.
 3. Streams end, and then all connections.
 
 The probes need no token, and their responses contain only states and counts.
@@ -39,8 +39,8 @@ class Drain:
 
     Args:
         app: The complete application.
-        delay_s: Time after `begin` in which new requests are still answered, in seconds.
-        timeout_s: Maximum time that running calls have after the delay, in seconds.
+        delay_s: Time after `begin` in which new requests are still answered.
+        timeout_s: Maximum time that running calls have after the delay.
         always: Paths that are answered during the whole shutdown.
         clock: Monotonic clock in seconds.
     """
@@ -66,10 +66,7 @@ class Drain:
         """Tells all open streams to end."""
 
     def begin(self, *, delayed: bool = True) -> None:
-        """Start the shutdown. Unless *delayed*, refuse new requests at once.
-
-        A second call has no effect.
-        """
+        """Start the shutdown once. Unless *delayed*, refuse new requests at once."""
         if self._refuses_at is None:
             self._refuses_at = self._clock() + (self._delay_s if delayed else 0)
 
@@ -85,7 +82,7 @@ class Drain:
 
     @property
     def is_over(self) -> bool:
-        """True if the server may stop: no calls are running, or their time limit has passed."""
+        """True if no calls are running during the shutdown, or their time limit has passed."""
         if self._refuses_at is None or not self._refuses:
             return False
         return not self.calls or self._clock() >= self._refuses_at + self._timeout_s
@@ -95,7 +92,7 @@ class Drain:
         return self._refuses_at is not None and self._clock() >= self._refuses_at
 
     def count(self, session: str, change: int) -> None:
-        """Count the start (1) or the end (-1) of a call in *session*."""
+        """Count the start (1) or end (-1) of a call in *session*."""
         self._calls[session] += change
         if not self._calls[session]:
             del self._calls[session]
@@ -148,7 +145,7 @@ class _Exchange:
             self._drain.count(self.session, -1)
 
     async def receive(self) -> Message:
-        """Return the client's next message. At shutdown, streams receive a disconnect."""
+        """Return the client's next message, which for streams is a disconnect at shutdown."""
         if not self._is_get:
             return await self._receive()
         message = asyncio.ensure_future(self._receive())
@@ -161,7 +158,7 @@ class _Exchange:
             ending.cancel()
 
     async def send(self, message: Message) -> None:
-        """Send a message of the response, which during shutdown closes its connection."""
+        """Send a message. During shutdown, the response closes its connection."""
         if message["type"] == "http.response.start":
             headers = MutableHeaders(raw=[*message.get("headers", ())])
             if self._is_get and headers.get("content-type", "").startswith(_EVENTS):
@@ -175,7 +172,7 @@ class _Exchange:
         await self._send(message)
 
     async def complete(self) -> None:
-        """End the response of a stream after its disconnect at shutdown."""
+        """End a stream's response after its disconnect at shutdown."""
         if self._is_open and self._drain.ending.is_set():
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 

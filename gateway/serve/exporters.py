@@ -1,7 +1,4 @@
-"""OpenTelemetry exporters of this process, configured by the SDK's environment variables.
-
-Only `gateway serve` sets the telemetry providers. A host application sets its own.
-"""
+"""OpenTelemetry exporters of `gateway serve`, configured by the SDK's environment variables."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ def start_exporters(
 ) -> MetricsPage | None:
     """Set the telemetry providers if an environment variable or *with_page* requires them.
 
-    Providers that an instrumentation agent has already set are kept.
+    Providers of an instrumentation agent are kept.
 
     Args:
         with_page: True to serve metrics to Prometheus on a page.
@@ -63,7 +60,7 @@ def start_exporters(
 
 def _set_providers() -> None:
     if not isinstance(metrics.get_meter_provider(), MeterProvider):
-        # The SDK's configurator has no type annotations.
+        # The configurator has no type annotations.
         _Configurator().configure(exporter_args_map=_CONSOLE)  # type: ignore[no-untyped-call]
 
 
@@ -82,7 +79,7 @@ def _prometheus_page() -> MetricsPage:
     from prometheus_client import CollectorRegistry, ProcessCollector, make_asgi_app  # noqa: PLC0415
 
     registry = CollectorRegistry()
-    # Collects memory, CPU time and open files where /proc exists.
+    # Memory, CPU time and open files, where /proc exists.
     ProcessCollector(registry=registry)
     provider = metrics.get_meter_provider()
     if isinstance(provider, MeterProvider):
@@ -91,12 +88,12 @@ def _prometheus_page() -> MetricsPage:
 
 
 def stop_exporters() -> None:
-    """Export the remaining telemetry, within some seconds, before a signal ends the process."""
+    """Export the remaining telemetry within some seconds, before a signal ends the process."""
     providers = trace.get_tracer_provider(), metrics.get_meter_provider()
     sdk = [
         provider for provider in providers if isinstance(provider, TracerProvider | MeterProvider)
     ]
-    # Executors accept no work while the interpreter shuts down.
+    # Executors accept no work during the interpreter's shutdown.
     threads = [Thread(target=provider.shutdown, daemon=True) for provider in sdk]
     for thread in threads:
         thread.start()

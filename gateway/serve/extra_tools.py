@@ -3,7 +3,7 @@
 * ``discover`` describes the catalog. ``provision`` plans the installation of a server for a missing
   capability. With ``install`` it may also install the server if all policy checks pass.
 * Models cannot set a server's inputs, because they could name any secret of the environment.
-* Tools of a new server are found by search. The list of tools stays fixed.
+* The list of tools stays fixed. Tools of a new server are found by search.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def extra_tools(
     *,
     install_scope: str = "",
 ) -> Iterator[ExtraTool]:
-    """Yield the optional meta-tools for `gateway.serve.mcp_server.mcp_server`.
+    """Yield the optional meta-tools *names*.
 
     Args:
         gateway: The gateway of the catalog.
         names: Names of the requested tools.
         provisioner: A `Provisioner`, required for all tools but ``discover``. Its ``consent``
             decides which servers may be installed.
-        install_scope: Scope that a caller needs to install servers. Empty permits all callers.
+        install_scope: Scope required to install servers. Empty permits all callers.
 
     Raises:
         ConfigError: If a tool needs a provisioner and none is given.
@@ -115,7 +115,7 @@ def _extra_tool(
 ) -> ExtraTool:
     """Return an additional tool, which checks its arguments and returns errors to the model.
 
-    The signature and docstring of the function that *for_caller* returns become the definition.
+    The function from *for_caller* has the definition in its signature and docstring.
     """
     described = describe_function(for_caller(ANYONE), name=name, description=None, hints=Hints())
 

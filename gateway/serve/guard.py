@@ -1,7 +1,6 @@
 """Guard in front of every route of the HTTP server: checks of Host, Origin and token.
 
-The checks stop web pages that reach the server through a host name that resolves to this machine
-(DNS rebinding; CVE-2025-66416).
+They stop web pages whose host name resolves to this machine (DNS rebinding; CVE-2025-66416).
 """
 
 from __future__ import annotations
@@ -70,11 +69,10 @@ class Guard:
     """ASGI application that rejects a foreign Host or Origin, and then a missing token.
 
     * `PROBES` are answered for every Host, because they reveal nothing.
-    * Host: must be one of the server's own names. The port is free, because it may be mapped.
-    * Origin: must be in `HttpOptions.origins`, or the server's own origin and port on loopback.
+    * Host: must be one of the server's own names, with any port, because it may be mapped.
+    * Origin: must be in `HttpOptions.origins`, or the server's own on loopback.
     * Token: required except for `LIVENESS`, the console, the pages below `SIGN_IN` and `ACCOUNT`,
-      and the metadata of the protected resource (RFC 9728). The ASGI scope then contains the caller
-      under `CALLER`.
+      and the metadata of the protected resource (RFC 9728). The ASGI scope then has the `CALLER`.
     * Streams end when the token of their request expires. Running calls do not.
 
     Args:
@@ -105,7 +103,7 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request, and forward it to the application."""
         answer: ASGIApp = self._admitted_app
-        # Lifespan events have no headers to check.
+        # Lifespan events have no headers.
         if scope["type"] != "lifespan":
             try:
                 answer = await self._admit(scope)
@@ -115,7 +113,7 @@ class Guard:
             await answer(scope, receive, send)
 
     async def _admit(self, scope: Scope) -> ASGIApp:
-        """Check a request, set its caller in *scope*, and return the application to answer it.
+        """Set the caller of an accepted request in *scope*, and return the answering application.
 
         Raises:
             RefusedError: If the request is rejected.
@@ -164,12 +162,12 @@ class Guard:
 
 
 def _is_stream(method: str, headers: Headers) -> bool:
-    """Return whether an MCP request opens a long stream instead of a call."""
+    """Return whether a request opens a long stream instead of a call."""
     return method == "GET" or headers.get("mcp-method") == LISTEN
 
 
 def _end_after(app: ASGIApp, seconds: float) -> ASGIApp:
-    """Return *app*, wrapped to end its responses after *seconds*, even incomplete ones."""
+    """Return *app*, wrapped to end even incomplete responses after *seconds*."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         is_open = False
@@ -193,7 +191,7 @@ def _with_brackets(name: str) -> str:
 
 
 def _split_authority(text: str) -> tuple[str, int | None]:
-    """Return the lower-case host and the port of ``host[:port]``. The host is empty if invalid."""
+    """Return the lower-case host, empty if invalid, and the port of ``host[:port]``."""
     match = _AUTHORITY.fullmatch(text)
     if not match:
         return "", None

@@ -1,7 +1,6 @@
 """HTTP server of the gateway, which by default listens on loopback only.
 
-The guard (`gateway.serve.guard`) protects all routes. A server that other machines can reach
-requires bearer tokens (RFC 6750).
+The guard (`gateway.serve.guard`) protects all routes. Other machines need bearer tokens (RFC 6750).
 """
 
 from __future__ import annotations
@@ -71,8 +70,8 @@ def http_app(
         server: The MCP server.
         options: Names, origins and tokens of the server.
         routes: Additional routes.
-        console: Routes of the console. Empty serves no console.
-        metrics: Application for `METRICS_PATH`. None serves no metrics.
+        console: Routes of the console, if any.
+        metrics: Application for `METRICS_PATH`, if any.
         authenticator: Checks tokens. None creates one from *options*.
     """
     app = server.streamable_http_app(
@@ -104,8 +103,8 @@ def _metrics_route(metrics: MetricsPage) -> Route:
 def measured(app: ASGIApp, telemetry: Telemetry) -> ASGIApp:
     """Return *app*, wrapped to record the duration of requests by method, route and status.
 
-    Requests for unknown paths are recorded without a route. Probes are not recorded, because their
-    503 is not an error.
+    Requests for unknown paths have no route. Probes are not recorded, because their 503 is not an
+    error.
     """
 
     async def measure(scope: Scope, receive: Receive, send: Send) -> None:
@@ -160,8 +159,8 @@ async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
         authenticator: See `http_app`.
         telemetry: Receiver of request durations.
         on_listening: Called with the server's address when it accepts requests.
-        on_stop: Called with the number of each signal that tells the process to stop. At the second
-            signal, the server no longer waits for running calls.
+        on_stop: Called with the number of each signal to stop. The second one ends the wait for
+            running calls.
 
     Raises:
         ConfigError: If the server cannot listen on the address.
@@ -187,8 +186,8 @@ async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
         try:
             await web.serve(sockets=[listener])
         except asyncio.CancelledError:
-            # Otherwise the loop would keep watching the file descriptor of the closed listener,
-            # which another socket may reuse.
+            # Otherwise the loop would watch the closed listener's file descriptor, which another
+            # socket may reuse.
             if web.started:
                 await web.shutdown(sockets=[listener])
             raise
@@ -218,7 +217,7 @@ class _Server(uvicorn.Server):
         self._on_stop = on_stop
 
     def handle_exit(self, sig: int, _frame: FrameType | None) -> None:
-        # uvicorn's own method would end responses that are streams at once.
+        # uvicorn's own method would end streams at once.
         self._on_stop(sig)
         self.force_exit = self.should_exit = self._drain.has_begun
         self._drain.begin(delayed=sig != signal.SIGINT)
@@ -229,7 +228,7 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self._drain.has_begun and self._drain.calls:
             log.warning("%d calls were still running when the time limit passed", self._drain.calls)
-        # Lets uvicorn end responses that are still streams.
+        # Lets uvicorn end streams.
         self.should_exit = True
         self._drain.ending.set()
         if isinstance(self._server, GatewayServer):
@@ -247,7 +246,6 @@ def _listener(options: HttpOptions) -> socket.socket:
         raise ConfigError(
             f"cannot listen on {options.host}:{options.port}: {error.strerror}; choose another port"
         ) from error
-    # Connections inherit this option. Without it, each response waits for an acknowledgement (40
-    # ms).
+    # Inherited by connections. Without it, each response waits 40 ms for an acknowledgement.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener

@@ -1,4 +1,4 @@
-"""Options of the HTTP server: address, accepted callers, and limits."""
+"""Options of the HTTP server."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class HttpOptions(OptionObject):
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether *host* is reachable only from this machine."""
+    """Return whether only this machine can reach *host*."""
     if host == "localhost":
         return True
     try:

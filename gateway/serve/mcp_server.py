@@ -1,14 +1,14 @@
 """The gateway as an MCP server.
 
-* ``meta`` exposes two tools, search and call. Their definitions summarize the catalog. The
-  definitions keep every byte until the catalog changes, because they begin the prompts of clients.
+* ``meta`` exposes two tools, search and call. Their definitions summarize the catalog, and keep
+  every byte until it changes, because they begin the prompts of clients.
 * ``all`` exposes every tool of the catalog under its exposed name, in pages.
 
 Both modes also list and read the resources and prompts of all servers. Lists contain only entities
 that the caller may see, and no suspicious ones.
 
-The SDK supports all protocol versions: sessions for clients that start with a handshake, and
-stateless requests since 2026-07-28. Lone surrogates in requests and answers are replaced.
+The SDK supports all protocol versions: sessions, and stateless requests since 2026-07-28. Lone
+surrogates in requests and answers are replaced.
 """
 
 from __future__ import annotations
@@ -92,13 +92,11 @@ def mcp_server(
     extras: Sequence[ExtraTool] = (),
     caller: Caller = ANYONE,
 ) -> GatewayServer:
-    """Return an MCP server for *gateway*, to be run by a transport such as `serve_stdio`.
-
-    The server does not close the gateway.
+    """Return an MCP server for *gateway*, for a transport such as `serve_stdio`.
 
     Args:
-        gateway: The gateway to serve. Upstream servers are told from now on that callers can be
-            asked for input, so create the server before using the gateway.
+        gateway: The gateway to serve. It is not closed. Upstream servers are told from now on that
+            callers can be asked for input, so create the server before using the gateway.
         expose: Tools that clients see, ``meta`` or ``all``.
         extras: Additional tools for ``meta``. A meta-tool of the same name takes precedence.
         caller: Caller of requests without an access token.
@@ -132,7 +130,7 @@ def mcp_server(
     # The constructor accepts only handlers that return models.
     server.add_request_handler("tools/call", types.CallToolRequestParams, tools.call_tool)
     skills.offer(server)
-    # Inserted before the SDK's tracing middleware, whose span would last as long as the session.
+    # Before the SDK's tracing middleware, whose span would last as long as the session.
     server.middleware[:0] = [changes.notify_session, _clean_answer]
     server.end_streams = changes.end_streams
     return server
@@ -154,13 +152,13 @@ async def serve_stdio(server: Server) -> None:
     """
     with quiet_libraries(""):
         async with stdio_server() as (read, write), read:
-            # The SDK only iterates over this stream and closes it.
+            # The SDK only iterates over it and closes it.
             repaired: Any = repair(read)
             await server.run(repaired, write, server.create_initialization_options())
 
 
 async def repair(items: AsyncIterator[Item]) -> AsyncIterator[Item]:
-    """Yield *items*, with messages that are invalid only because of lone surrogates repaired.
+    """Yield *items*, without the lone surrogates that make a message invalid.
 
     The SDK would drop such a request without an answer.
     """
@@ -178,7 +176,7 @@ def _without_surrogates(refused: ValidationError) -> Item:
 
 
 async def _clean_answer(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Middleware that removes invisible characters from answers, because they may end a session."""
+    """Middleware that removes invisible characters from answers, which may end a session."""
     try:
         return visible_json(await call_next(ctx))
     except MCPError as error:
@@ -193,7 +191,7 @@ class GatewayServer(Server[object]):
     """Ends all streams of ``subscriptions/listen``."""
 
     def create_initialization_options(self, *_args: Any, **_options: Any) -> InitializationOptions:
-        """Return the initialization options of a session."""
+        """Return the options of a session."""
         return super().create_initialization_options(_CHANGES)
 
 
@@ -220,7 +218,7 @@ class _ToolHandlers:
     def listed_schema(self, name: str) -> Mapping[str, object] | None:
         """Return the schema of a tool as listed to the caller. None if it was not listed.
 
-        The SDK checks request headers against this schema.
+        The SDK checks request headers against it.
         """
         access = get_access_token()
         caller = self.caller if access is None else caller_of_token(access)
@@ -249,7 +247,7 @@ class _ToolHandlers:
         names, searchable = MetaNames(search="", call=""), None
         if self.expose == "meta":
             # Programs may call all tools that they name, because a server does not see which tools
-            # were found in the conversation.
+            # were found.
             searchable = await self._lists.searchable(caller)
             names = self._lists.names(searchable)
         arguments = params.arguments or {}
@@ -261,7 +259,7 @@ class _ToolHandlers:
 
         async def work() -> CallResult:
             tools = ToolList(names=names, mode="stable", caller=caller, searchable=searchable)
-            # If the client cannot be asked, its program waits until somebody else approves.
+            # If the client cannot be asked, its program waits for another approval.
             waits = call.name in names.added and not can_ask_client()
             answer = await handle_call(
                 self.gateway, tools, call, approve=None if waits else self._approve
@@ -274,7 +272,7 @@ class _ToolHandlers:
         return await self.calls.run(context, params, work)
 
     async def _list_meta_tools(self, caller: Caller) -> tuple[MetaNames, tuple[types.Tool, ...]]:
-        """Return the names and definitions of the meta-tools for the catalog of *caller*."""
+        """Return the meta-tools' names and definitions for *caller*."""
         searchable = await self._lists.searchable(caller)
         names = self._lists.names(searchable)
         tools = meta_tools(names, searchable.digest, stable=True)
@@ -306,7 +304,7 @@ def _tool(entity: Entity) -> types.Tool:
         title=definition.title or None,
         description=description_of(entity),
         input_schema=visible_json({"type": "object", **definition.input_schema}),
-        # Output schemas that are not objects are invalid in some versions of the protocol.
+        # Some versions of the protocol require an object.
         output_schema=visible_json(dict(output))
         if output and output.get("type") == "object"
         else None,
@@ -322,11 +320,8 @@ def _tool(entity: Entity) -> types.Tool:
 def _call_result(answer: ToolAnswer, server: str) -> CallResult:
     """Convert *answer* to an MCP result: content blocks of a tool, or the result of a search.
 
-    The result of a search contains a text for the model and an object for programs.
-
-    Args:
-        answer: Answer of a meta-tool or tool.
-        server: Server that the URIs in the content belong to. Empty leaves URIs unchanged.
+    The result of a search contains a text for the model and an object for programs. URIs in the
+    content belong to *server*. An empty *server* leaves them unchanged.
     """
     result: CallResult = {"isError": answer.failed, "resultType": "complete"}
     if answer.retry_after_s is not None:
@@ -346,7 +341,6 @@ def _call_result(answer: ToolAnswer, server: str) -> CallResult:
 
 
 def _search_object(result: SearchResult) -> dict[str, object]:
-    """Return a search result as JSON, with its tools in the displayed order."""
     tools = [
         {
             "kind": kind,

@@ -1,6 +1,6 @@
 """MCP handlers of resources, prompts and completions of all servers.
 
-URIs in responses are rewritten to addresses of this server, where clients can read them.
+URIs in responses are rewritten to addresses of this server.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ PAGE_SIZE = 100
 def page(entities: Iterable[Entity], params: _Paging) -> tuple[Sequence[Entity], str | None]:
     """Return one page of *entities*, ordered by exposed name, and the cursor of the next page.
 
-    A cursor is the last name of the previous page, so changes of the catalog between two requests
-    neither repeat nor skip unchanged entities.
+    A cursor is the last name of its page, so changes of the catalog neither repeat nor skip
+    unchanged entities.
     """
     cursor = params.cursor if params is not None else None
     ordered = sorted(entities, key=lambda entity: entity.exposed_name)
@@ -48,10 +48,7 @@ def page(entities: Iterable[Entity], params: _Paging) -> tuple[Sequence[Entity],
 class ResourceHandlers:
     """Handlers of the resources and prompts of one server.
 
-    Args:
-        library: Resources and prompts of all upstream servers.
-        calls: Requests that wait for input from their clients.
-        changes: Records the lists that clients were sent.
+    *changes* records the lists that clients were sent.
     """
 
     def __init__(
@@ -125,7 +122,7 @@ class ResourceHandlers:
     async def complete(
         self, context: Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
-        """Answer ``completion/complete``, with an empty result if the server does not complete."""
+        """Answer ``completion/complete``. Empty if the server does not complete."""
         ref = params.ref
         kind: Kind = "prompt" if isinstance(ref, types.PromptReference) else "resource"
         name = ref.name if isinstance(ref, types.PromptReference) else ref.uri
@@ -174,7 +171,7 @@ def _to_model(model: type[M], entity: Entity, **own: object) -> M:
     try:
         return model.model_validate({**details, **fields})
     except ValidationError:
-        # Details from the upstream server may be invalid.
+        # The upstream server's details may be invalid.
         return model.model_validate(fields)
 
 
@@ -183,10 +180,7 @@ def rewrite_contents(
 ) -> list[JsonObject]:
     """Return the contents of a resource, with URIs rewritten to addresses of this server.
 
-    Args:
-        contents: Contents that the upstream server returned.
-        owner: Upstream server of the resource, and the resource's URI there.
-        address: Address of the resource at this server, for contents that have that URI.
+    *owner* is the upstream server and the resource's URI there, which becomes *address*.
     """
     server, uri = owner
     return [
@@ -200,8 +194,8 @@ def rewrite_contents(
 def readable_block(block: JsonObject, server: str) -> dict[str, object]:
     """Convert a content block of the upstream *server* to a block that every client can read.
 
-    The block's URI becomes an address of this server, unless it is a web URI or *server* is empty.
-    A block of an unknown type becomes its JSON text.
+    The URI becomes an address of this server, unless it is a web URI or *server* is empty. A block
+    of an unknown type becomes its JSON text.
     """
     if not is_well_formed(block):
         return {"type": "text", "text": json.dumps(block, ensure_ascii=False, default=str)}
@@ -213,7 +207,7 @@ def readable_block(block: JsonObject, server: str) -> dict[str, object]:
 def _message(message: JsonObject, server: str) -> JsonObject:
     block = message.get("content")
     if not isinstance(block, dict) or is_malformed(block):
-        # The SDK would interpret a block without a type as text.
+        # The SDK would read a block without a type as text.
         return {**message, "content": None}
     return {**message, "content": readable_block(block, server)}
 

@@ -2,7 +2,7 @@
 
 * The plugin ``manifests`` writes a skill of the catalog as the file
   ``skill://NAMESPACE/NAME/SKILL.md``, if the skill's name is valid as a folder name.
-* Files of an upstream server's skill get addresses of this server, and are read like resources.
+* Files of an upstream server's skill are read like its resources.
 * Lists contain no suspicious skills, but their addresses can be read.
 """
 
@@ -36,10 +36,7 @@ class _GetSkillParams(types.RequestParams):
 class SkillHandlers:
     """Handlers of the skills of one server.
 
-    Args:
-        library: Resources and skills of all upstream servers.
-        resources: Handlers of all other resources.
-        ttl_ms: Time for which clients may cache an answer, in milliseconds.
+    *resources* handles all other resources. Clients may cache answers for *ttl_ms* milliseconds.
     """
 
     def __init__(
@@ -91,13 +88,13 @@ class SkillHandlers:
         return types.ReadResourceResult(contents=[content])
 
     async def _skills(self, caller: Caller) -> Mapping[str, Entity]:
-        """Return the skills that *caller* may see, keyed by their address at this server."""
+        """Return the skills that *caller* may see, keyed by address."""
         entities = await self._library.entities("skill", caller=caller)
         return {uri: entity for entity in entities if (uri := _address(entity))}
 
 
 def _address(entity: Entity) -> str:
-    """Return the address of a skill at this server. Empty if it is not offered."""
+    """Return a skill's address at this server. Empty if it is not offered."""
     if FRONT in entity.definition.details:
         return to_gateway_uri("resource", entity.server, entity.name)
     is_offered = is_skill_name(entity.name) and "manifests" in own_plugins()
@@ -116,7 +113,6 @@ def _to_entry(entity: Entity) -> Entry:
 
 
 def _entry(entity: Entity) -> dict[str, Any]:
-    """Return a skill in MCP's form, with addresses of this server."""
     uri, details = _address(entity), entity.definition.details
     if FRONT not in details:
         from gateway.plugins.manifests.skills import front_matter, write_skill  # noqa: PLC0415  (it may not be installed)

@@ -1,7 +1,6 @@
 """Chat Completions answers of the scripted model, its stored conversations and its prompt cache.
 
-Numbers of tokens are estimates (`gateway.runtime.text.estimate_tokens`), which suffice to compare
-requests. Whole and streamed answers have the same id, message and usage.
+Numbers of tokens are estimates. Whole and streamed answers have the same id, message and usage.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class ModelAnswer:
 
     @property
     def id(self) -> str:
-        """Id that depends only on the tools and the conversation, not on streaming."""
+        """Id that depends only on the tools and the conversation."""
         prompt = prompt_text(self.request).encode("utf-8", "surrogatepass")
         return f"chatcmpl-{hashlib.blake2b(prompt, digest_size=12).hexdigest()}"
 
@@ -48,7 +47,7 @@ class ModelAnswer:
         return self.turn.finish_reason or ("tool_calls" if self.turn.calls else "stop")
 
     def call_id(self, choice: int, position: int) -> str:
-        """Return the id of a call: from the script, or built from the turn and both arguments."""
+        """Return the id of a call: from the script, or built from the turn and the arguments."""
         turn = [message.get("role") for message in self.request.messages].count("assistant")
         index = choice * len(self.turn.calls) + position
         return self.turn.calls[position].id or f"call_{turn}_{index}"
@@ -85,14 +84,14 @@ def _message(answer: ModelAnswer, choice: int) -> dict[str, Any]:
 
 
 def events(answer: ModelAnswer, *, chunk_chars: int) -> Iterator[bytes]:
-    """Yield the answer as server-sent events, with the final ``[DONE]``."""
+    """Yield the answer as server-sent events, ending with ``[DONE]``."""
     for chunk in _chunks(answer, chunk_chars):
         yield b"data: " + json.dumps(chunk).encode() + b"\n\n"
     yield b"data: [DONE]\n\n"
 
 
 def _chunks(answer: ModelAnswer, size: int) -> Iterator[dict[str, object]]:
-    """Yield the answer in chunks of *size* characters. Chunks of several choices alternate."""
+    """Yield the answer in chunks of *size* characters, alternating between choices."""
     options = answer.request.body.get("stream_options")
     wants_usage = isinstance(options, dict) and options.get("include_usage") is True
     head = _head(answer, "chat.completion.chunk")
@@ -108,7 +107,7 @@ def _chunks(answer: ModelAnswer, size: int) -> Iterator[dict[str, object]]:
 
 
 def _deltas(message: dict[str, Any], size: int) -> Iterator[dict[str, object]]:
-    """Yield the changes that build *message*. The last change is empty."""
+    """Yield the changes that build *message*, and an empty last change."""
     text, calls = message["content"], message.pop("tool_calls", ())
     yield {**message, "content": None if text is None else ""}
     for piece in split_text(text or "", size):
@@ -134,7 +133,7 @@ def _head(answer: ModelAnswer, kind: str) -> dict[str, object]:
 
 
 class ConversationStore:
-    """Items of all stored responses, which later requests can continue."""
+    """Items of stored responses, which later requests can continue."""
 
     def __init__(self) -> None:
         self._items: dict[str, list[object]] = {}
@@ -155,9 +154,7 @@ class ConversationStore:
         return [*before, *(items if isinstance(items, list) else [])]
 
     def save(self, body: JsonObject, name: str, items: list[object]) -> None:
-        """Store the whole conversation under *name*, unless the request *body* forbids it, and
-        under the body's conversation id, if any.
-        """
+        """Store the conversation under *name*, unless *body* forbids it, and under its own id."""
         if body.get("store") is not False:
             self._items[name] = items
         if _conversation_id(body):
@@ -172,12 +169,12 @@ def _conversation_id(body: JsonObject) -> str:
 
 
 def prompt_text(request: ModelRequest) -> str:
-    """Return the prompt in the order in which a service reads it: tools, then messages."""
+    """Return the prompt as a service reads it: tools, then messages."""
     return _compact(request.tools) + _compact(request.messages)
 
 
 class PromptCache:
-    """Recent prompts, used to count the tokens that a new prompt shares with one of them."""
+    """Recent prompts, to count the tokens that a new prompt shares with one of them."""
 
     def __init__(self) -> None:
         self._prompts: deque[str] = deque(maxlen=_MAX_PROMPTS)

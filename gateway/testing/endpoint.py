@@ -1,7 +1,6 @@
 """HTTP server on the loopback interface, with logs, gates and faults for each endpoint.
 
-A request is logged when it arrives, before it waits or fails. Tests wait for arrivals and release
-requests, so they do not sleep.
+A request is logged when it arrives. Tests wait for arrivals, so they do not sleep.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ FaultKind = Literal["status", "drop", "garbage"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """Faults that replace the answers to the next requests of an endpoint."""
+    """Faults that replace the next answers of an endpoint."""
 
     status: int = 500
     """HTTP status of the kind ``status``. The response asks for a retry after a millisecond."""
@@ -45,7 +44,7 @@ class Faults:
 
 
 class Gate:
-    """A barrier that holds the requests of an endpoint until its release. Any thread may use it."""
+    """A barrier that holds requests until its release. Any thread may use it."""
 
     def __init__(self) -> None:
         self._arrival = threading.Condition()
@@ -83,11 +82,11 @@ class Gate:
         await asyncio.to_thread(self.wait, requests, timeout_s=timeout_s)
 
     async def hold(self) -> None:
-        """Count an arrival and wait for the release. The endpoint calls it."""
+        """Count an arrival and wait for the release."""
         with self._arrival:
             self._arrived += 1
             self._arrival.notify_all()
-        # The cancellation of one request must not cancel the future, which all requests share.
+        # All requests share the future, so no cancellation may cancel it.
         await asyncio.shield(asyncio.wrap_future(self._door))
 
 
@@ -156,13 +155,13 @@ class Loopback:
         if self._serving is not None:
             return
         listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-        # Connections inherit the option. Without it, each response waits for an acknowledgement.
+        # Otherwise each response waits for an acknowledgement.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port = listener.getsockname()[1]
         self._serving = self._bridge.submit(lambda: self._server.serve(sockets=[listener]))
 
     def settle(self, timeout_s: float) -> None:
-        """Block until every request that has arrived is answered, or abandoned by its client.
+        """Block until every request that has arrived is answered or abandoned.
 
         Raises:
             TimeoutError: If a request is not finished within *timeout_s*.
@@ -176,10 +175,7 @@ class Loopback:
                 await asyncio.wait(answering)
 
     def close(self) -> None:
-        """Finish running answers, close connections and join the thread.
-
-        A second call has no effect.
-        """
+        """Finish running answers and stop. A second call has no effect."""
         self._server.should_exit = True
         if self._serving is not None:
             self._serving.result()

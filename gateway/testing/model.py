@@ -1,7 +1,7 @@
 """Turns of a scripted model, its requests, and the checks of the real service.
 
-A policy is a function of the request without state, so it answers equal requests equally. It
-refuses a request by raising `InvalidRequestError`, which becomes HTTP status 400.
+A policy has no state, so it answers equal requests equally. It refuses a request by raising
+`InvalidRequestError`, which becomes HTTP status 400.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class ModelRequest:
 
     @property
     def loaded(self) -> list[dict[str, object]]:
-        """Tools in the conversation, from a tool search of the service or a developer message."""
+        """Tools from a tool search of the service or a developer message."""
         outputs = [item for item in as_objects(self._input) if item.get("type") in _BRING_TOOLS]
         return [tool for item in outputs for tool in as_objects(item.get("tools"))]
 
@@ -130,12 +130,11 @@ class ModelRequest:
         return [message.get("role") for message in self._since("user")].count("assistant")
 
     def last_tool_results(self) -> list[dict[str, object]]:
-        """Return the tool messages after the last assistant message, in order."""
+        """Return the tool messages after the last assistant message."""
         since = self._since("assistant")
         return [message for message in since[::-1] if message.get("role") == "tool"]
 
     def _since(self, role: str) -> list[dict[str, object]]:
-        """Return the messages after the last message of *role*, newest first."""
         return list(takewhile(lambda message: message.get("role") != role, reversed(self.messages)))
 
 
@@ -149,8 +148,8 @@ to delay an answer."""
 def script(*turns: Turn | Policy) -> Policy:
     """Return a policy that replays *turns*, and starts again after every user message.
 
-    The position is read from the conversation (`ModelRequest.progress`), so a repeated request gets
-    the same answer. A turn that is a function is called when it is due.
+    The position is read from the conversation, so a repeated request gets the same answer. A turn
+    that is a function is called when it is due.
 
     Raises:
         InvalidRequestError: From the policy, if the conversation continues after the last turn.
@@ -172,7 +171,7 @@ def check_request(request: ModelRequest) -> None:
     """Refuse requests that the service would refuse.
 
     Raises:
-        InvalidRequestError: With the first fault. The server answers with status 400.
+        InvalidRequestError: With the first fault.
     """
     for fault in chain(_find_faults(request), _find_answer_faults(request.messages)):
         raise InvalidRequestError(fault)

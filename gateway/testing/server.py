@@ -4,7 +4,7 @@
         client = OpenAI(base_url=model.base_url, api_key="test")
 
 It serves Chat Completions, the Responses API (both also under Azure's paths), embeddings and the
-list of models. ``HTTP_PROXY`` applies to 127.0.0.1 too, unless ``NO_PROXY`` contains the address.
+list of models. Proxies of the environment apply, unless ``NO_PROXY`` contains 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class ScriptedModel:
     def settle(self, *, timeout_s: float = 30.0) -> None:
         """Block until all requests that have arrived are finished.
 
-        The server may finish a request a moment after its client has the answer.
+        A request may finish a moment after its client has the answer.
 
         Raises:
             TimeoutError: After ``timeout_s``. A gate may hold a request.
@@ -136,11 +136,11 @@ class ScriptedModel:
         self._endpoint(endpoint).fail(faults)
 
     def gate(self, endpoint: EndpointName = "chat") -> Gate:
-        """Hold the answers of *endpoint* until the gate is released or its block ends."""
+        """Hold the answers of *endpoint* until the gate's release or the end of its block."""
         return self._endpoint(endpoint).gate()
 
     def refuse(self, part: str) -> None:
-        """Refuse embedding requests whose texts contain *part*, with status 400."""
+        """Refuse embedding requests with *part* in a text, with status 400."""
         self._refused.append(part)
 
     def _endpoint(self, name: EndpointName) -> Endpoint[ModelRequest] | Endpoint[tuple[str, ...]]:
@@ -204,7 +204,7 @@ class ScriptedModel:
         if any(part in text for part in self._refused for text in texts):
             raise InvalidRequestError("the test refuses one of these texts")
         embedded = await self.embedder.embed(texts, role="document")
-        # NaN, which an embedder's `transform` may produce, is not valid JSON.
+        # A spoilt vector may contain NaN, which is not valid JSON.
         answer = json.dumps(embeddings_answer(body, embedded))
         return _respond([answer.encode()], _JSON, faults)
 
@@ -231,10 +231,7 @@ def _fail_at_once(faults: Faults | None, media_type: str) -> Response | None:
 
 
 def _respond(parts: Sequence[bytes], media_type: str, faults: Faults | None) -> ASGIApp:
-    """Send *parts* one by one.
-
-    A dropped answer announces its full length, but ends in the middle.
-    """
+    """Send *parts* one by one. A dropped answer announces its full length, but is cut."""
     headers = None
     if media_type == _JSON or faults:
         headers = {"content-length": str(sum(map(len, parts)))}
@@ -270,11 +267,7 @@ async def _show_crash(_request: Request, fault: Exception) -> Response:
 
 
 async def _read_object(request: Request) -> dict[str, object]:
-    """Read the body, a JSON object.
-
-    Raises:
-        InvalidRequestError: If the body is not a JSON object.
-    """
+    """Read the body; raise an `InvalidRequestError` unless it is a JSON object."""
     try:
         body = json.loads(await request.body())
     except ValueError as fault:

@@ -59,7 +59,7 @@ def check(
     server_of_tool = {tool: _original_server(manifest, tool) for tool in digests}
     live_failures = _start(manifest, server_of_tool.values()) if live else {}
     own_options = command_options(manifest, ONE_COMMAND)
-    # Changed definitions must be visible here. This gateway makes no calls, so "warn" is safe.
+    # Shows changed definitions. This gateway makes no calls, so "warn" is safe.
     stored = replace(
         own_options, upstream=replace(own_options.upstream, stored_only=True, on_change="warn")
     )
@@ -82,14 +82,14 @@ def _parse_id(text: str) -> tuple[str, str]:
 
 
 def _original_server(manifest: Manifest, tool: str) -> str:
-    """Return the server that offers *tool*, or the original of the tool of a virtual server."""
+    """Return the server that offers *tool*, or the original of a virtual server's tool."""
     server, _, name = tool.partition("/")
     virtual = manifest.virtual.get(server)
     return virtual.tools[name].server if virtual and name in virtual.tools else server
 
 
 def _start(manifest: Manifest, servers: Iterable[str]) -> Mapping[str, str]:
-    """Start the configured *servers*. Return the failure of each, keyed by name, or ""."""
+    """Start the configured *servers*. Return their failures, keyed by server; "" if it works."""
     tests = [start_server(name, manifest) for name in set(servers) & manifest.servers.keys()]
     return {
         test.name: "; ".join(item.detail for item in test.diagnostics if item.code in _FAILED)
@@ -130,7 +130,6 @@ def _states(
 
 
 def _lacks_tokens(name: str, target: object, tokens: OpenTokens) -> bool:
-    """Return whether *target* uses OAuth and no token is stored."""
     auth = with_token_store(name, target, tokens).auth if isinstance(target, HttpServer) else None
     if not isinstance(auth, OAuth) or auth.per_user or auth.tokens is None:
         return False

@@ -119,13 +119,13 @@ def import_(
 
 
 def _files(client: Client, source: Path | None, folder: Path) -> list[tuple[Path, Path | None]]:
-    """Return the files of *client*, each with its project folder; None for the user's own file."""
+    """Return the files of *client* and their project folders; None for the user's own file."""
     if source is None:
         *own_files, of_project = client_files(client, folder)
         files: dict[Path, tuple[Path, Path | None]] = {
             path.resolve(): (path, None) for path in own_files
         }
-        # In the home folder, a project's file may be the user's own file.
+        # In the home folder, a project's file may be the user's own.
         files.setdefault(of_project.resolve(), (of_project, folder))
         return [file for path, file in files.items() if path.is_file()]
     if not source.is_file():
@@ -162,7 +162,7 @@ def install(
         stay = [f"{theirs!r} was not moved: {detail}" for theirs, (_, detail, _) in rows if detail]
         ours, notes = run.text, [*stay, *run.conversion.notes]
         copies = [*filter(None, [env.get(_BACKUPS)]), str(copy)]
-        # Secrets stay in the client's file, as variables of the gateway's entry.
+        # Secrets stay in the client's file, as variables of the gateway.
         env |= {**run.conversion.secrets, _BACKUPS: os.pathsep.join(copies)} if moved else {}
     else:
         read_config(config)
@@ -203,7 +203,7 @@ def uninstall(
                 text = with_member(text, (file.place[0], theirs), entry, where=str(file.path))
                 restored.append(theirs)
         if former and parse(text, where=str(file.path)) == parse(former, where=str(copy)):
-            # The former text also restores comments and order.
+            # Restores comments and order too.
             text = former
     copy = config_file.backup_path(file.path, datetime.now(UTC))
     outcome = "removed" if file.present else "absent"
@@ -224,7 +224,7 @@ class ClientFile:
         """Read the file selected by the options.
 
         Raises:
-            ConfigError: If the file cannot be read, or *name* is another server in it.
+            ConfigError: If the file is invalid, or has another server called *name*.
         """
         path = to or client_files(client, Path.cwd())[-1 if project else 0]
         place = (table_key(client), name)
@@ -237,7 +237,7 @@ class ClientFile:
 
     @property
     def document(self) -> object:
-        """Parsed content of the file; an empty object if it is blank."""
+        """Parsed content; an empty object if the file is blank."""
         return parse(self.text, where=str(self.path)) if self.text.strip() else {}
 
     @property
@@ -258,7 +258,7 @@ class ClientFile:
         return {name: str(value) for name, value in env.items()}
 
     def without(self, names: Iterable[str]) -> str:
-        """Return the text of the file without the servers *names*."""
+        """Return the file's text without the servers *names*."""
         text = self.text
         for name in names:
             text = without_member(text, (self.place[0], name), where=str(self.path))
@@ -274,7 +274,7 @@ class ClientFile:
         copy: Path,
         dry_run: bool,
     ) -> Output:
-        """Write *text* if it changed, unless *dry_run* is set; return the command's output."""
+        """Write *text* if it changed, unless *dry_run*; return the command's output."""
         backup = None
         if text != self.text and not dry_run:
             backup = config_file.write_text(self.path, text, expected=self.text, backup=copy)
@@ -293,5 +293,4 @@ class ClientFile:
 
 
 def _variables(config: str, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the variables that a configuration refers to and that are missing in *env*."""
     return tuple(name for name in dict.fromkeys(_VARIABLE.findall(config)) if name not in env)

@@ -1,7 +1,7 @@
 """`gateway demo`: three conversations between a user and a model, over real servers.
 
-Without a real model, a scripted model answers. It searches with the user's own words, calls the
-first match whose required arguments the conversation contains, and quotes the real answer.
+A scripted model replaces a real one. It searches with the user's words, calls the first match whose
+required arguments the conversation contains, and quotes the answer.
 """
 
 from __future__ import annotations
@@ -140,7 +140,6 @@ def demo(
 
 
 def _converse_all(stage: Stage, *, trace: bool) -> dict[str, Any]:
-    """Run all conversations; return their events, token cost, and the recall of the catalog."""
     conversations = []
     for request in _REQUESTS:
         note(f"{request.title}: {request.text}")
@@ -173,10 +172,7 @@ def _view(data: dict[str, Any]) -> RenderableType:
 
 
 def measure_catalog(gateway: Gateway) -> dict[str, Any]:
-    """Return recall@5 of the demo's catalog by source of request, and the tools never found.
-
-    Rules make one request per tool; other requests are written by hand.
-    """
+    """Return recall@5 of requests by rules and by hand, and the tools never found."""
     file = Path(__file__).with_name("demo_requests.md")
     by_hand = parse(file.read_text(encoding="utf-8"), where=file.name).requests
 
@@ -223,7 +219,7 @@ def _span_lines(spans: Sequence[dict[str, Any]], indent: str = "") -> Iterator[s
 
 
 def span_tree(spans: Sequence[ReadableSpan], parent: int | None = None) -> list[dict[str, Any]]:
-    """Return the spans below the span *parent* (None: the roots), sorted by start time."""
+    """Return the tree of spans below *parent*, sorted by start time. None is above the roots."""
     below = (span for span in spans if (span.parent.span_id if span.parent else None) == parent)
     return [
         {
@@ -264,7 +260,7 @@ class Stage:
 
 @contextmanager
 def open_stage() -> Iterator[Stage]:
-    """Start the servers and the model, and stop them at the end of the block.
+    """Start the servers and the model, and stop them after the block.
 
     Raises:
         ConfigError: If the demo's servers or the embedding model are not installed.
@@ -291,11 +287,11 @@ def open_stage() -> Iterator[Stage]:
         is_scripted = not settings.openai_configured
         if is_scripted:
             model = stack.enter_context(ScriptedModel(policy))
-            # Proxies of the environment must not be used for the loopback interface.
+            # Proxies must not be used for the loopback interface.
             direct = DefaultHttpxClient(trust_env=False)
             openai = OpenAI(base_url=model.base_url, api_key="unused", http_client=direct)
         else:
-            # A private server may need no key, but the OpenAI client requires one.
+            # A private server may need no key, but the client requires one.
             openai = OpenAI(api_key=variables(frozenset({_KEY})).get(_KEY) or "unused")
         yield Stage(
             gateway=gateway,
@@ -310,7 +306,7 @@ def open_stage() -> Iterator[Stage]:
 
 
 def find_program(name: str) -> str:
-    """Return the path of a program next to the Python interpreter, or on ``PATH``.
+    """Return the path of a program next to Python, or on ``PATH``.
 
     Raises:
         ConfigError: If the program is not installed.
@@ -377,7 +373,6 @@ def _answers(request: ModelRequest) -> str:
 
 
 def _value(parameter: str, request: ModelRequest) -> str | None:
-    """Return a value from the conversation for *parameter*, or None."""
     if "timezone" in parameter:
         zones = [zone for city, zone in _ZONES.items() if city in request.user_text]
         return next(iter([*_ZONE.findall(request.user_text), *zones]), None)

@@ -37,7 +37,7 @@ EDGE_COLUMNS = ("subject", "predicate", "object", "origin", "source")
 
 
 def open_view(session: CatalogSession, documents: Path | None, caller: Caller | None) -> GraphView:
-    """Return the graph as *caller* sees it, with learned and proposed edges."""
+    """Return the graph for *caller*, with learned and proposed edges."""
     snapshot, gateway = session.gateway.snapshot(), session.gateway.gateway
     read = partial(gateway.searches.cached.signals, snapshot, caller.tenant if caller else "")
     return GraphView(
@@ -93,17 +93,16 @@ def show(
 
 
 def _edges(graph: ToolGraph) -> list[Fact]:
-    """Return the statements that connect two nodes. Predicates that are only stored are omitted."""
+    """Return the statements that connect two nodes, except predicates that are only stored."""
     return [fact for fact in graph.facts if not fact.literal and fact.predicate in EDGE_PREDICATES]
 
 
 def _rule(edge: Fact) -> str:
-    """Return the `GraphOptions` field that enables the rule of *edge*. Empty if declared."""
+    """Return the `GraphOptions` field of a derived edge's rule. Empty if declared."""
     return "" if edge.declared else rule_of(edge.predicate, edge.origin)
 
 
 def _name(graph: ToolGraph, node: str) -> str:
-    """Return the id of a tool, or the label of another node."""
     return graph.index.label(node) if graph.entity(node) is None else graph.entity_id(node)
 
 
@@ -152,7 +151,7 @@ def derive(
 def _derived_documents(graph: ToolGraph) -> list[graphs.Document]:
     """Return derived edges as documents, one per rule and tool.
 
-    Paths begin with the rule's name, so that a copied edge still shows its origin.
+    Paths begin with the rule's name, so that copied edges show their origin.
     """
     links = defaultdict[tuple[str, str], defaultdict[str, list[graphs.Link]]](
         lambda: defaultdict(list)

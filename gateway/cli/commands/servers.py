@@ -133,7 +133,7 @@ def add(
     auth = _auth_entry(url, bearer_env, is_oauth=oauth, settings=oauth_set or ())
     conversion = Conversion()
     entry = conversion.entry(name, {key: value for key, value in typed.items() if value}) | auth
-    # The entry is checked with placeholders, because references are not resolved here.
+    # Checked with placeholders, because references are not resolved here.
     plain = json.loads(_REFERENCE.sub("x", json.dumps(entry)))
     manifest = parse_manifest({"mcpServers": {name: plain}}, where="the server")
     if manifest.unusable:
@@ -158,7 +158,7 @@ def add(
 def _auth_entry(
     url: str, bearer_env: str, *, is_oauth: bool, settings: Sequence[str]
 ) -> dict[str, object]:
-    """Return the member ``auth`` of an entry; empty if the server has no sign-in."""
+    """Return the member ``auth`` of an entry; empty without a sign-in."""
     if not (bearer_env or is_oauth or settings):
         return {}
     if not url:
@@ -178,7 +178,7 @@ def _auth_entry(
 
 
 def _typed(key: str, text: str) -> object:
-    """Return *text* as the type that the OAuth setting *key* requires."""
+    """Convert *text* to the type of the OAuth setting *key*."""
     if key == "callback_port" and text.isdecimal():
         return int(text)
     return text == "true" if key == "per_user" else text
@@ -265,7 +265,7 @@ def _status(name: str, manifest: Manifest, records: ListingStore) -> ServerStatu
 
 
 def is_about(warning: Diagnostic, server: str) -> bool:
-    """Return whether a warning of a configuration names *server*."""
+    """Return whether a configuration's warning names *server*."""
     return f"server {server!r}" in warning.detail or f"server name {server!r}" in warning.detail
 
 

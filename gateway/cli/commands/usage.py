@@ -174,7 +174,6 @@ def forget(
 
 
 def _renamed(data: Mapping[str, object]) -> dict[str, object]:
-    """Return *data* under plainer names for people."""
     return {{"believed": "trusted"}.get(name, name): value for name, value in data.items()}
 
 

@@ -53,7 +53,7 @@ class Entities:
         self.write_lock = asyncio.Lock()
 
     async def find(self, caller: Caller, key: str) -> Entity | None:
-        """Return the entity with the id *key*. None if it is unknown or hidden from *caller*."""
+        """Return the entity with the id *key*. None if it is unknown or hidden."""
         filters = request_filters(caller, await self._gateway.snapshot(), visibility=EVERYTHING)
         return await self._gateway.catalog.get(key, filters)
 
@@ -61,7 +61,7 @@ class Entities:
         """Return the entity with the id *key*.
 
         Raises:
-            RefusedError: 404 if it is unknown or hidden from *caller*.
+            RefusedError: 404 if it is unknown or hidden.
         """
         entity = await self.find(caller, key)
         if entity is None:
@@ -73,9 +73,9 @@ class Entities:
     async def check_addable(self, caller: Caller, entry: Entry) -> None:
         """Check that *caller* may add an entity to the namespace of *entry*.
 
-        The caller must see every entity of the namespace, or else a refusal would reveal the ids of
-        hidden entities. An apparently empty namespace may contain hidden entities, so only callers
-        that see the whole catalog can start a namespace.
+        The caller must see the whole namespace, or else a refusal would reveal ids of hidden
+        entities. An apparently empty namespace may contain hidden ones, so only callers that see
+        the whole catalog can start one.
 
         Raises:
             RefusedError: 403 if the caller may not add the entity.
@@ -110,7 +110,7 @@ async def _entities_of(request: Request) -> Entities:
 
 
 ServedEntities = Annotated[Entities, Depends(_entities_of)]
-# Length limits for the OpenAPI document only. A longer id gets 404, like an unknown one.
+# Limits for the OpenAPI document only. A longer id gets 404.
 EntityId = Annotated[
     str,
     Path(
@@ -159,8 +159,8 @@ async def _list_matching(
         caller: The caller, who sees only permitted entities.
         query: The request parameters. An empty text lists all entities.
         listing: Name of the list for its cursors, and the kinds of its entities.
-        scores: Points, keyed by field. An entity's score is the sum for the fields that contain the
-            text, and the best comes first. None orders by id.
+        scores: Points, keyed by field. An entity scores the sum for fields that contain the text,
+            and the best comes first. None orders by id.
     """
     name, kinds = listing
     pager = Pager(name, query)
@@ -326,7 +326,7 @@ def _texts(entity: Entity) -> Mapping[str, str]:
 
 
 def _flatten(value: object) -> Iterator[str]:
-    """Yield all keys and values in nested metadata as texts, except the instructions."""
+    """Yield keys and values in nested metadata as texts, except the instructions."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if key != INSTRUCTIONS:
@@ -359,6 +359,5 @@ def _hints(body: models.EntityBody) -> Hints:
 
 
 def _to_entry(body: models.EntityBody | models.EntityView, hints: Hints, **more: str) -> Entry:
-    """Convert *body* to a catalog entry with *hints* and the fields *more*."""
     names = {field.name for field in fields(Entry)} - {"hints"}
     return Entry(hints=hints, **(body.model_dump(include=names) | more))

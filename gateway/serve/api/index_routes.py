@@ -67,7 +67,7 @@ class HealthStatus(models.Response):
 
 
 class ServedIndex:
-    """Status of the gateway's index, and the task that rebuilds it."""
+    """Status of the gateway's index, and its rebuild."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -77,7 +77,7 @@ class ServedIndex:
         self._rebuild_failure = ""
 
     async def status(self, caller: Caller) -> IndexStatus:
-        """Return the state of the index, counting only entities that *caller* may see."""
+        """Return the state of the index, counting entities that *caller* may see."""
         with suppress(TimeoutError):
             async with asyncio.timeout(BUILD_WAIT_S):
                 self._snapshot = await self._gateway.snapshot()

@@ -1,8 +1,4 @@
-"""Request bodies, parameters and responses of the API as pydantic models.
-
-Each row of a search result has three numbers. ``relevance_score`` is for display, and is 1 for the
-best row of the response. ``confidence`` and ``similarity_score`` are comparable between responses.
-"""
+"""Request bodies, parameters and responses of the API."""
 
 from __future__ import annotations
 
@@ -46,7 +42,7 @@ _STEP = rf"[\w-]{{1,{MAX_SEGMENT}}}"
 
 
 def _whole(value: object) -> object:
-    """Convert 36.0 to 36, because JSON Schema counts 36.0 as an integer."""
+    """Convert 36.0 to 36, which JSON Schema treats alike."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -72,7 +68,7 @@ class Request(BaseModel):
 
 
 class _Body(Request):
-    # Query parameters are strings, so only bodies are validated strictly.
+    # Query parameters are strings, so only bodies are strict.
     model_config = ConfigDict(strict=True)
 
 

@@ -1,6 +1,6 @@
 """Error responses of the API as problem documents (RFC 9457), and the API's JSON response class.
 
-Error responses contain no traces, secrets or queries. ``type`` is always ``about:blank``.
+Error responses contain no traces, secrets or queries.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ApiResponse(JSONResponse):
     """A JSON response with the headers `HEADERS`."""
 
     def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
-        """Set *headers* in addition to the common headers."""
+        """Set *headers* and the common headers."""
         super().init_headers({**HEADERS, **(headers or {})})
 
     def render(self, content: Any) -> bytes:
@@ -32,7 +32,7 @@ class ApiResponse(JSONResponse):
         try:
             return to_json(content, inf_nan_mode="null")
         except PydanticSerializationError:
-            # Texts of the host may contain lone surrogates, which UTF-8 cannot encode.
+            # Texts of the host may contain lone surrogates.
             return to_json(visible_json(content))
 
 
@@ -72,7 +72,7 @@ class RefusedError(errors.GatewayError):
     """A refused request. The response is a problem document with these fields.
 
     Args:
-        status: HTTP status of the response.
+        status: HTTP status.
         code: Stable code of the problem, for programs.
         detail: Description of the fault, and its remedy.
         errors: Individual faults of the request.
@@ -112,7 +112,7 @@ _STATUSES: tuple[tuple[type[errors.GatewayError], int, str], ...] = (
 
 
 def refusal(failed: errors.Failed) -> RefusedError:
-    """Convert a failure to an error response. Messages of unknown exceptions are omitted."""
+    """Convert a failure to an error response, without messages of unknown exceptions."""
     error = failed.error
     if isinstance(error, RefusedError):
         return error
@@ -129,6 +129,6 @@ def refusal(failed: errors.Failed) -> RefusedError:
 
 
 def problem(error: RefusedError) -> ApiResponse:
-    """Return the problem document for *error* as a response."""
+    """Return the response for *error*."""
     body = error.details.model_dump(mode="json")
     return ApiResponse(body, error.status, error.headers, MEDIA_TYPE)

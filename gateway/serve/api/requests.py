@@ -1,4 +1,4 @@
-"""Strict parsing of API requests: repeated parameters are errors, and JSON bodies are limited."""
+"""Strict parsing of API requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Parameters(QueryParams):
     """
 
     def get(self, key: Any, default: Any = None) -> Any:
-        """Return the value of the parameter *key*, or the list of its values if it is repeated."""
+        """Return the value of a parameter, or the list of its repeated values."""
         values = self.getlist(key)
         return values if len(values) > 1 else super().get(key, default)
 
@@ -61,11 +61,11 @@ class ApiRequest(Request):
             raise RefusedError(422, "too_deep", f"the body is nested deeper than {MAX_DEPTH}")
 
     async def body(self) -> bytes:
-        """Return the body that `read` has read."""
+        """Return the body that `read` read."""
         return self._text
 
     async def json(self) -> Any:
-        """Return the JSON value that `read` has read."""
+        """Return the JSON value that `read` read."""
         return self._value
 
 

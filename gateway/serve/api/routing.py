@@ -1,7 +1,7 @@
 """Route classes, dependencies and pagination that all operations of the API share.
 
-A cursor contains the sort key of the last entity on its page, so added or removed entities do not
-move others to another page, and hidden entities do not affect it.
+A cursor contains the sort key of its page's last entity. Changes of the catalog therefore do not
+move other entities to another page.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_FAULTS = 20
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return OpenAPI descriptions of problem responses, keyed by HTTP status."""
+    """Return OpenAPI descriptions of problem responses, keyed by status."""
     return {
         status: {"model": ProblemDetails, "description": "A problem (RFC 9457)."}
         for status in statuses
@@ -44,15 +44,15 @@ BODY_PROBLEMS = problems(400, 413, 415)
 class ApiRoute(APIRoute):
     """A route that checks scopes, limits the time, and answers errors with problem documents.
 
-    The route catches all errors itself. Starlette would raise them again after its own response,
-    and the HTTP server would log messages that may contain secrets.
+    It catches all errors, because Starlette would raise them again, and the HTTP server would log
+    messages that may contain secrets.
     """
 
     right = ""
     """Required scope, one of the rights in `gateway.serve.auth`. Empty requires none."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the function that answers requests of this route."""
+        """Return the function that answers requests."""
         handler = super().get_route_handler()
 
         async def work(request: ApiRequest) -> Response:
@@ -126,11 +126,7 @@ SortKey: TypeAlias = tuple[float, str]
 
 
 class Pager:
-    """Reads and writes the cursors of one list.
-
-    Args:
-        name: Name of the list.
-        request: Parameters of the list request.
+    """Reads and writes the cursors of the list *name*.
 
     Raises:
         RefusedError: 404 if the cursor is malformed, or belongs to another list or to other
@@ -146,9 +142,9 @@ class Pager:
         """Sort key of the last entity before the page."""
 
     def metadata(self, count: int, last: SortKey | None) -> PageMetadata:
-        """Return the metadata of a page with *count* entities, and the cursor of the next page.
+        """Return the metadata of a page with *count* entities.
 
-        *last* is the sort key of the last entity on the page. None if no page follows.
+        *last* is the sort key of the page's last entity. None if no page follows.
         """
         text = f"{self._list_digest}\n{last[0]!r}\n{last[1]}" if last else ""
         cursor = base64.urlsafe_b64encode(text.encode("utf-8", "surrogatepass")).decode()

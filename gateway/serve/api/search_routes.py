@@ -1,4 +1,4 @@
-"""HTTP routes of search. A search returns one ranking, as a list and grouped for MCP registries."""
+"""HTTP routes of search, whose ranking is also grouped as in MCP registries."""
 
 from __future__ import annotations
 
@@ -49,11 +49,9 @@ _Fields = dict[str, Any]
 
 
 def default_ranking(fusion: str, gateway: Gateway) -> models.Ranking:
-    """Return the ranking policy of searches that do not specify one.
+    """Return the default ranking policy for *fusion*, ``rrf`` or ``legacy``.
 
-    Args:
-        fusion: ``rrf`` or ``legacy``. If the gateway has no vectors, ``rrf`` ranks by words only.
-        gateway: The searched gateway.
+    If the gateway has no vectors, ``rrf`` ranks by words only.
 
     Raises:
         ConfigError: If *fusion* is unknown, or its ranking plugin is not loaded.
@@ -154,7 +152,7 @@ async def search(
         caller=caller,
         explain=body.explain,
     )
-    # The catalog may have changed during the search, so the rows show its current state.
+    # Rows show the current state of the catalog, which may have changed during the search.
     snapshot = await gateway.snapshot()
     hits = _hits(snapshot, filters, body, result)
     groups: dict[str, Any] = _groups(snapshot, filters, body, hits)
@@ -208,7 +206,7 @@ def _receipt(result: SearchResult, hits: Sequence[_Fields]) -> dict[str, Any]:
 def _hits(
     snapshot: Snapshot, filters: Filters, request: models.SemanticSearch, result: SearchResult
 ) -> list[_Fields]:
-    """Return the row fields of each match in *result* that still passes *filters* in *snapshot*."""
+    """Return the row fields of the matches that still pass *filters* in *snapshot*."""
     matches = result.matches[: request.max_results]
     entities = visible(snapshot, [match.id for match in matches], filters)
     scored = zip(
@@ -226,7 +224,7 @@ def _hits(
 def _groups(
     snapshot: Snapshot, filters: Filters, request: models.SemanticSearch, hits: Sequence[_Fields]
 ) -> dict[str, list[models.Row | models.ToolRow]]:
-    """Return the response rows of *hits*, keyed by group and ordered by rank within a group.
+    """Return the rows of *hits*, keyed by group and ordered by rank.
 
     Tools of matched servers are added if they contain words of the query.
     """
@@ -258,8 +256,7 @@ def _groups(
 
 
 def _visible_tools(snapshot: Snapshot, filters: Filters, server: _Fields) -> list[Entity]:
-    """Return the tools of *server* that the caller may see."""
-    # The requested kinds and tags apply to the server, not to its tools.
+    # Requested kinds and tags apply to the server, not to its tools.
     mask = snapshot.mask(replace(filters, kinds=frozenset({"tool"}), tags=frozenset()))
     positions = snapshot.eligibility.of_parent(server["id"])
     return [snapshot.entities[position] for position in positions if mask[position]]
@@ -286,7 +283,7 @@ def _fields(
         entity: A result of the search, or a tool that was added for its server.
         display: Score for display, 0 to 1.
         match: The match of the entity. None for an added tool.
-        metadata_fields: Dot paths of the metadata to return. None returns all metadata.
+        metadata_fields: Dot paths of the metadata to return. None returns all.
     """
     name, metadata = entity.name, entity.metadata
     shows_card = metadata_fields is None and _is_card(metadata)

@@ -1,4 +1,4 @@
-"""Filters for the entities that a caller may find, and the names used by MCP registries."""
+"""Filters for the entities that a caller may find, and names of MCP registries."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ _ON_REQUEST = frozenset({"prompt", "resource"})
 
 
 def _kinds(snapshot: Snapshot) -> frozenset[str]:
-    """Return the built-in kinds and the kinds of all entities in *snapshot*."""
     traits = snapshot.eligibility.by_trait
     return frozenset({*KINDS, *(str(value) for trait, value in traits if trait == "kind")})
 
@@ -51,8 +50,8 @@ def request_filters(
     Args:
         caller: The caller of the request.
         snapshot: State of the catalog.
-        kinds: Kinds to select. None selects all kinds.
-        tags: Tags that an entity must have, all of them.
+        kinds: Kinds to select. None selects all.
+        tags: Tags that an entity must all have.
         visibility: Options that include draft, deprecated and disabled entities.
     """
     statuses: dict[Status, bool] = {
@@ -76,7 +75,7 @@ def resolve_kinds(
     names: Sequence[str] | None,
     visibility: Visibility = _ACTIVE,
 ) -> frozenset[str]:
-    """Return the gateway's kinds for kind *names*. None is all kinds but prompts and resources.
+    """Return the gateway's kinds for *names*. None is all kinds but prompts and resources.
 
     Raises:
         RefusedError: 404 for an unknown kind.
@@ -95,19 +94,13 @@ def resolve_kinds(
 
 
 def visible(snapshot: Snapshot, ids: Iterable[str], filters: Filters) -> dict[str, Entity]:
-    """Return the entities among *ids* that pass *filters* in *snapshot*, keyed by id.
-
-    Entities removed or hidden since the search are omitted.
-    """
+    """Return the entities that still pass *filters* in *snapshot*, keyed by id."""
     mask, by_id = snapshot.mask(filters), snapshot.eligibility.by_id
     return {key: snapshot.entities[by_id[key]] for key in ids if key in by_id and mask[by_id[key]]}
 
 
 def sizes_of(snapshot: Snapshot, caller: Caller) -> dict[str, Any]:
-    """Return the sizes of the index, counting only entities that *caller* may see.
-
-    Draft, deprecated and disabled entities are counted too.
-    """
+    """Return the sizes of the index, counting all entities that *caller* may see, even disabled."""
     mask = snapshot.mask(request_filters(caller, snapshot, visibility=EVERYTHING))
     vectors, graph = snapshot.vectors, snapshot.graph
     if graph and not passes_all(mask):

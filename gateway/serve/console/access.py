@@ -1,11 +1,10 @@
 """Sessions of the console: a cookie for each sign-in, and a CSRF token in every form.
 
-* A browser signs in at an identity provider (`gateway.serve.account`), with a token that the API
-  accepts, or with the launch token that `gateway serve` prints if the API needs no token.
-* Only tokens of identity providers are stored, because upstream servers may need them for token
-  exchange. A session ends when its token expires or the accepted tokens change.
-* Forms contain a secret of the session (OWASP's synchronizer token pattern), in addition to the
-  cookie with SameSite=Strict.
+* A browser signs in at an identity provider (`gateway.serve.account`) or with a token of the API.
+  If the API needs no token, `gateway serve` prints a launch token.
+* Only tokens of identity providers are stored, because upstream servers may need them. A session
+  ends when its token expires or the accepted tokens change.
+* Forms contain a secret of the session (OWASP's synchronizer token pattern).
 """
 
 from __future__ import annotations
@@ -54,13 +53,12 @@ class ConsoleSession:
         return self.bearer.caller
 
     def __post_init__(self) -> None:
-        """Set `key`."""
         digest = hashlib.sha256(f"{self.bearer.issuer} {self.bearer.name}".encode())
         self.key = f"{digest.hexdigest()}.{secrets.token_urlsafe(32)}"
 
     @property
     def party(self) -> str:
-        """Digest of the user or token that signed in, common to all of its sessions."""
+        """Digest of the user or token that signed in, common to its sessions."""
         return _party_of(self.key)
 
     def take_notes(self) -> tuple[str, ...]:
@@ -110,7 +108,7 @@ class Sessions:
     async def find(self, request: Request) -> ConsoleSession | None:
         """Return the session of *request*. None if it is missing, unknown or has ended.
 
-        Each request of a program that reads a page with a bearer token is a session of its own.
+        A request with a bearer token is a session of its own.
 
         Raises:
             RefusedError: If `Authenticator.authenticate` rejects the bearer token.
@@ -121,7 +119,7 @@ class Sessions:
         return self.find_browser_session(request)
 
     def find_browser_session(self, request: Request) -> ConsoleSession | None:
-        """Return the session of the cookie in *request*. None if it is unknown or has ended."""
+        """Return the session of the request's cookie. None if it is unknown or has ended."""
         return self.find_by_cookie(request.cookies.get(self._cookie_name(request), ""))
 
     def find_by_cookie(self, value: str) -> ConsoleSession | None:
@@ -133,7 +131,7 @@ class Sessions:
         return session if time.time() < session.bearer.expires_at else None
 
     def set_cookie(self, response: Response, request: Request, session: ConsoleSession) -> None:
-        """Set the cookie of *session* in *response*, the response to *request*."""
+        """Set the session's cookie in *response*, the response to *request*."""
         response.set_cookie(
             self._cookie_name(request),
             session.key,
@@ -144,9 +142,9 @@ class Sessions:
         )
 
     def _cookie_name(self, request: Request) -> str:
-        # Cookies ignore the port, so two gateways on one machine need different names.
+        # Cookies ignore the port, so two gateways need different names.
         name = f"gateway_console_{(request.scope.get('server') or ('', 0))[1]}"
-        # Browsers accept this prefix only from this host, not from a subdomain.
+        # Subdomains cannot set cookies with this prefix.
         return f"__Host-{name}" if self.is_secure(request) else name
 
     def is_secure(self, request: Request) -> bool:
@@ -155,7 +153,7 @@ class Sessions:
         return any(address.startswith("https:") for address in (str(request.url), *addresses))
 
     def end(self, session: ConsoleSession) -> None:
-        """Sign the browser of *session* out."""
+        """Sign the browser out."""
         if sessions := self._sessions_by_party.peek(session.party):
             sessions.drop(session.key)
 

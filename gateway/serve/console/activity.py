@@ -43,7 +43,7 @@ _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceFilter:
-    """Selects traces that have a matching span. Empty strings and 0 match every span."""
+    """Selects traces with a matching span. Empty strings and 0 match every span."""
 
     kind: str = ""
     outcome: str = ""
@@ -75,7 +75,7 @@ class TraceSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Counts and sums over the selected spans."""
+    """Counts and sums over spans."""
 
     spans: int
     age_s: float
@@ -96,7 +96,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivityData:
-    """The newest traces, and the totals of all spans in the chosen period."""
+    """The newest traces, and totals of the chosen period."""
 
     is_recorded: bool
     filter: TraceFilter
@@ -115,7 +115,7 @@ class ActivityData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineSpan:
-    """One span of a trace, with its position on the time axis."""
+    """One span of a trace, with its position in time."""
 
     level: int
     offset: float
@@ -133,7 +133,7 @@ class TraceData:
 
 
 def trees(spans: Sequence[SpanRecord]) -> list[Tree]:
-    """Group *spans* into trees, newest root first. Spans without a recorded parent are roots."""
+    """Group *spans* into trees, newest root first. A missing parent makes a span a root."""
     ids = {(span.trace, span.id) for span in spans}
     below = defaultdict[tuple[str, str], list[SpanRecord]](list)
     for span in sorted(spans, key=lambda span: span.start):
@@ -153,7 +153,7 @@ def trees(spans: Sequence[SpanRecord]) -> list[Tree]:
 def select(
     traces: Sequence[Tree], trace_filter: TraceFilter, now: float
 ) -> Iterator[tuple[TraceSummary, Tree]]:
-    """Yield each trace that matches the filter, with its summary. *now* is Unix time in seconds."""
+    """Yield the traces that match the filter, with summaries. *now* is Unix time in seconds."""
     for tree in traces:
         spans = [span for _, span in tree if trace_filter.admits(span, now)]
         failed = [span for span in spans if span.error]
@@ -202,7 +202,7 @@ def _sum(spans: Sequence[SpanRecord], name: str) -> int:
 
 
 def timeline(spans: Sequence[SpanRecord]) -> TraceData:
-    """Return the timeline of *spans* of one trace, at least one."""
+    """Return the timeline of one trace with at least one span."""
     start = min(span.start for span in spans)
     ms = max(1000 * (span.start - start) + span.ms for span in spans) or 1.0
     timeline_spans = [
@@ -219,7 +219,7 @@ def timeline(spans: Sequence[SpanRecord]) -> TraceData:
 
 
 class ActivityPage:
-    """Page of recent searches and calls, which a browser updates live."""
+    """Page of recent searches and calls, updated live."""
 
     place: ClassVar = Place(title="Activity", path="/activity", right=METRICS)
 
@@ -231,7 +231,7 @@ class ActivityPage:
 
     @page("GET", "/activity", right=METRICS)
     async def show(self, visit: Visit) -> PageView:
-        """Show the traces that match the filter in the address."""
+        """Show the traces that match the address's filter."""
         trace_filter, now, spans = _read_filter(visit.query), time.time(), self._ring.spans
         summaries = [summary for summary, _ in select(trees(spans), trace_filter, now)]
         recent = TraceFilter(minutes=trace_filter.minutes)
@@ -258,7 +258,7 @@ class ActivityPage:
 
     @page("GET", "/activity/export", right=METRICS)
     async def export(self, visit: Visit) -> Response:
-        """Send all spans of the matching traces as JSON Lines."""
+        """Send all spans of matching traces as JSON Lines."""
         selected = select(trees(self._ring.spans), _read_filter(visit.query), time.time())
         lines = [json.dumps(asdict(span)) + "\n" for _, tree in selected for _, span in tree]
         headers = {"Content-Disposition": 'attachment; filename="activity.jsonl"', **_HEADERS}
@@ -266,7 +266,7 @@ class ActivityPage:
 
     @page("GET", "/activity/events", right=METRICS)
     async def events(self, visit: Visit) -> Response:
-        """Stream spans to the browser as they end, like `SpanRing.stream`."""
+        """Stream spans as they end, like `SpanRing.stream`."""
         if not self._ring.has_room(visit.caller):
             detail = f"a caller may have at most {MAX_STREAMS} streams; close another window"
             raise RefusedError(429, "too_many_streams", detail)
@@ -275,7 +275,7 @@ class ActivityPage:
 
     @page("GET", "/activity/{trace}", right=METRICS)
     async def trace(self, visit: Visit) -> PageView:
-        """Show the spans of one trace as trees."""
+        """Show one trace as trees."""
         spans = [span for span in self._ring.spans if span.trace == visit.path["trace"]]
         if not spans:
             raise RefusedError(404, "unknown_trace", "the spans of this trace are no longer stored")

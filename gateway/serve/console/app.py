@@ -1,4 +1,4 @@
-"""HTTP routes of the console, for the application in `gateway.serve.http`.
+"""HTTP routes of the console.
 
 The content security policy allows only resources from ``static``, and no inline scripts.
 """
@@ -61,7 +61,7 @@ HEADERS: Mapping[str, str] = {
         " form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     ),
     "Cross-Origin-Opener-Policy": "same-origin",
-    # With a stricter policy, browsers would send forms without their origin.
+    # A stricter policy would remove the origin from forms.
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
@@ -149,8 +149,8 @@ class _Console:
     async def open(self, request: Request) -> Response:
         """Redirect to the first page, after a sign-in if the address contains the launch token.
 
-        Any other token is ignored, because addresses are logged, and an attacker's link with a
-        token could sign a browser in as the attacker.
+        Any other token is ignored, because addresses are logged, and an attacker's link could sign
+        a browser in as the attacker.
         """
         request.scope[ROUTE] = CONSOLE
         token = request.query_params.get("token", "")
@@ -159,7 +159,7 @@ class _Console:
         return await self._begin(request, token, CONSOLE + PLACES[0].path)
 
     async def sign_in(self, request: Request) -> Response:
-        """Show the sign-in form, or sign in with the submitted token."""
+        """Show the sign-in form, or sign in with its token."""
         request.scope[ROUTE] = _SIGN_IN
         to = local_path(request.query_params.get("next", ""))
         if request.method == "POST":
@@ -184,7 +184,6 @@ class _Console:
         return response
 
     async def sign_out(self, request: Request) -> Response:
-        """End the session of the browser."""
         request.scope[ROUTE] = f"{CONSOLE}/sign-out"
         session = await self._sessions.find(request)
         if session is not None:
@@ -197,13 +196,12 @@ class _Console:
         return RedirectResponse(_SIGN_IN, 303, HEADERS)
 
     async def not_found(self, request: Request) -> Response:
-        """Answer an unknown address with 404."""
         request.scope[ROUTE] = f"{CONSOLE}/…"
         detail = "this address does not exist"
         return self._show_error(request, None, RefusedError(404, "unknown_page", detail))
 
     async def answer(self, routes: Mapping[str, PageRoute], request: Request) -> Response:
-        """Answer a request with the route for its method. *routes* is keyed by HTTP method."""
+        """Answer a request. *routes* is keyed by HTTP method."""
         route = routes["GET" if request.method == "HEAD" else request.method]
         request.scope[ROUTE] = route.path
         try:
@@ -271,7 +269,7 @@ class _Console:
             json_url=_json_url(request),
             version=VERSION,
         )
-        # Texts of upstream servers may contain lone surrogates, which UTF-8 cannot encode.
+        # Texts of upstream servers may contain lone surrogates.
         return Response(html.encode("utf-8", "replace"), view.status, HEADERS, "text/html")
 
 
@@ -305,7 +303,7 @@ async def _read_checked(request: Request, session: ConsoleSession) -> ImmutableM
 async def _read_form(
     request: Request, max_bytes: int = MAX_FORM_BYTES
 ) -> ImmutableMultiDict[str, str]:
-    """Return the fields of a form sent as ``application/x-www-form-urlencoded``.
+    """Return the fields of an URL-encoded form.
 
     Raises:
         RefusedError: 415 for another media type, 413 for a large form.

@@ -1,4 +1,4 @@
-"""Ask page: explain searches, compare them with other settings, and call a found tool."""
+"""Ask page: searches with explanations, comparison of settings, and calls of found tools."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRow:
-    """A match or an entity added to the matches, with the reasons."""
+    """A match or an entity added to it, with the reasons."""
 
     kind: str
     """``match``, ``prerequisite``, ``related`` or ``next_step``."""
@@ -87,7 +87,7 @@ class SearchAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskData:
-    """One query and its results. Other settings add a second set of results."""
+    """One query and its results, once more for other settings."""
 
     query: str
     kind: str
@@ -106,7 +106,7 @@ class AskData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallData:
-    """A tool, the form for its arguments, and the outcome of its call."""
+    """A tool, the form for its arguments, and the call's outcome."""
 
     id: str
     description: str
@@ -130,7 +130,7 @@ class AskPage:
 
     @page("GET", "/ask")
     async def show(self, visit: Visit) -> PageView:
-        """Search for ``q`` of the address, and again if the address contains other settings."""
+        """Search for the address's ``q``, and again if it contains other settings."""
         snapshot, fields = await self._gateway.snapshot(), visit.query
         eligibility, visible = snapshot.eligibility, snapshot.open_to(visit.caller.filters())
         data = AskData(
@@ -168,7 +168,7 @@ class AskPage:
             filters=_filters(data),
             ranking=ranking,
             caller=other or visitor,
-            # Only administrators search as another caller. They may see what it cannot.
+            # Administrators, who alone search as another caller, may see what it cannot.
             explain=_HOST if other else True,
             task=None,
         )
@@ -195,7 +195,7 @@ class AskPage:
 
     @page("POST", "/ask/save", right=ADMIN)
     async def save(self, visit: Visit) -> Redirect:
-        """Save the query as a test request that expects the selected tool."""
+        """Save the query as a test request for the selected tool."""
         from gateway.plugins.quality.requests import EvalRequest, save_request  # noqa: PLC0415  (it may not be installed)
 
         path, text = self._options.requests, visit.form.get("q", "")
@@ -217,7 +217,7 @@ class AskPage:
 
     @page("POST", "/call/{id:path}", right=CALL)
     async def call(self, visit: Visit) -> PageView:
-        """Call a tool with the submitted arguments and show the result."""
+        """Call a tool with the submitted arguments."""
         tool = await self._tool(visit, visit.path["id"])
         arguments, fields = read_form(form_fields(tool.definition.input_schema), visit.form)
         data = replace(await self._call_data(visit, tool), fields=fields)

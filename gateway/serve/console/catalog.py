@@ -1,8 +1,7 @@
 """Catalog page: a filtered list of entities, and a page for each entity.
 
-The list's address contains the search text, the selected facet values and the chosen ids, so the
-chosen ids survive another search. Changes and exports apply to the chosen ids, or to all entities
-that the text and the facets select.
+The list's address contains the search text, facet values and chosen ids, so the choice survives
+another search. Actions apply to the chosen ids, or to all entities that text and facets select.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class CatalogRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogData:
-    """One page of the list, and the ids that the visitor has chosen."""
+    """One page of the list, and the chosen ids."""
 
     text: str
     rows: tuple[CatalogRow, ...]
@@ -93,7 +92,7 @@ class CatalogData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityData:
-    """One entity, with its state, its approved definition and its calls."""
+    """One entity, with its state, approval and calls."""
 
     entity: Entity
     server_state: str
@@ -111,13 +110,13 @@ class EntityData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientsData:
-    """Configuration snippets for programs that use this gateway."""
+    """Configuration snippets for clients."""
 
     snippets: tuple[ClientSnippet, ...]
 
 
 class CatalogPage:
-    """Page with the list of entities, and the page of each entity."""
+    """Page of the list, and pages of the entities."""
 
     place: ClassVar = Place(title="Catalog", path="/catalog")
 
@@ -127,7 +126,7 @@ class CatalogPage:
 
     @page("GET", "/catalog")
     async def show(self, visit: Visit) -> PageView:
-        """List the entities that the text and facets in the address select."""
+        """List the entities that the address's text and facets select."""
         query = visit.query
         entity_page = await self._gateway.catalog.list(
             await self._filters(visit), _selection(query), after=query.get("after", ""), limit=ROWS
@@ -153,7 +152,7 @@ class CatalogPage:
 
     @page("POST", "/catalog/export/servers", right=ADMIN)
     async def export_servers(self, visit: Visit) -> Response:
-        """Download the servers of the chosen entities as ``mcp.json``, without secrets."""
+        """Download the chosen entities' servers as ``mcp.json``, without secrets."""
         config = self._options.config
         if config is None:
             raise RefusedError(
@@ -165,7 +164,7 @@ class CatalogPage:
 
     @page("POST", "/catalog/export/virtual")
     async def export_virtual(self, visit: Visit) -> Response:
-        """Download a virtual server of the chosen tools, as JSON."""
+        """Download a virtual server of the chosen tools."""
         name = visit.form.get("name", "").strip() or "chosen"
         chosen = await self._chosen_entities(visit)
         document = export_virtual_server(name, chosen, self._gateway.original)
@@ -203,7 +202,7 @@ class CatalogPage:
 
     @page("POST", "/catalog/{id:path}", right=WRITE)
     async def change_one(self, visit: Visit) -> Redirect:
-        """Change the settings of an entity that were edited in the form."""
+        """Change the settings that were edited in the form."""
         entity = await self._entity(visit)
         use = await self._gateway.catalog.use_of(entity)
         changes = _changes(visit.form, entity, use)
@@ -238,7 +237,7 @@ class CatalogPage:
         return tuple(rows[:MAX_TOOLS])
 
     async def _chosen_ids(self, visit: Visit) -> Sequence[str]:
-        """Return the ids to act on: the chosen ones, or all that the text and the facets select."""
+        """Return the chosen ids, or all that the text and the facets select."""
         if not visit.form.get("all"):
             return _read_chosen(visit.form)
         filters = await self._filters(visit)
@@ -268,13 +267,12 @@ def _read_chosen(fields: Texts) -> tuple[str, ...]:
 
 
 def _pairs(fields: Texts) -> list[tuple[str, str]]:
-    """Return the non-empty search text and facet values, as (name, value)."""
     names = {"text", *_FACETS}
     return [(name, value) for name, value in fields.multi_items() if name in names and value]
 
 
 def _address(fields: Texts) -> str:
-    """Return the address of the list with the same text, facet values and chosen ids."""
+    """Return the list's address with the same text, facets and chosen ids."""
     pairs = [*_pairs(fields), *(("chosen", key) for key in _read_chosen(fields))]
     return f"{_LIST}?{urlencode(pairs, errors='replace')}"
 
@@ -315,12 +313,11 @@ def _row(entity: Entity, chosen: Collection[str]) -> CatalogRow:
 
 
 def _words(text: str) -> list[str]:
-    """Split *text* at commas, without empty parts."""
     return [word for part in text.split(",") if (word := part.strip())]
 
 
 def _changes(form: Texts, entity: Entity, use: Access) -> dict[str, Any]:
-    """Return the edited settings of a submitted form, keyed by field of `Access`."""
+    """Return the edited settings of a form, keyed by field of `Access`."""
     lines = form.get("examples", "").splitlines()
     text = "\n".join(form.get("search_text", "").splitlines()).strip()
     sent: dict[str, tuple[object, object]] = {

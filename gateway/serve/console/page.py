@@ -1,7 +1,7 @@
 """Building blocks of the console's pages: routes, requests, results, facets and template filters.
 
-A page is a class whose route methods have the decorator `page`. Its data is a frozen dataclass,
-which the template renders and ``?format=json`` returns. Every address works without scripts.
+A page is a class with route methods (`page`). Its data is a frozen dataclass, for the template and
+``?format=json``. Every address works without scripts.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Visit:
     """True if MCP and the API require a token."""
 
     def can(self, right: str) -> bool:
-        """Return whether the caller has the scope *right*, or *right* is empty."""
+        """Return whether the caller has the scope *right*. Empty requires none."""
         return not right or self.caller.holds({right})
 
 
@@ -110,14 +110,14 @@ class PageRoute:
 
 
 def page(method: str, path: str, *, right: str = "") -> Callable[[Handler], PageRoute]:
-    """Return a decorator that turns a method of a page class into a route."""
+    """Return a decorator that turns a page class's method into a route."""
     return lambda handler: PageRoute(
         method=method, path=CONSOLE + path, handler=handler, right=right
     )
 
 
 def download(document: object, name: str) -> Response:
-    """Return *document* as JSON that browsers save as the file *name*."""
+    """Return *document* as JSON for browsers to save as *name*."""
     text = json.dumps(document, ensure_ascii=False, indent=2)
     headers = {
         "Cache-Control": "no-store",
@@ -129,7 +129,7 @@ def download(document: object, name: str) -> Response:
 
 
 def page_routes(page_object: object) -> Iterator[PageRoute]:
-    """Yield the routes of a page object, in the order of its class."""
+    """Yield a page object's routes, in the order of its class."""
     for value in vars(type(page_object)).values():
         if isinstance(value, PageRoute):
             yield replace(value, handler=MethodType(value.handler, page_object))
@@ -161,7 +161,7 @@ def ms(seconds: float | None) -> str:
 
 
 def span(seconds: float | None) -> str:
-    """Format a duration in seconds in the largest whole unit. None is a dash."""
+    """Format a duration in its largest whole unit. None is a dash."""
     if seconds is None:
         return UNKNOWN
     for unit, length in (("d", _DAY_S), ("h", _HOUR_S), ("min", _MINUTE_S)):
@@ -171,7 +171,7 @@ def span(seconds: float | None) -> str:
 
 
 def clip(text: object, limit: int = MAX_SHOWN_CHARS) -> str:
-    """Truncate *text* after *limit* characters, and append the number of omitted ones."""
+    """Truncate *text*, and append the number of omitted characters."""
     whole = str(text)
     missing = len(whole) - limit
     return whole if missing <= 0 else f"{whole[:limit]}… ({missing:,} more characters)"
@@ -183,13 +183,13 @@ def pretty(value: object) -> str:
 
 
 def path(text: str) -> str:
-    """Escape *text* for the end of a URL path. Escape slashes if a segment is ``.`` or ``..``."""
+    """Escape *text* for the end of a URL path, with slashes if a segment is ``.`` or ``..``."""
     takes_steps = {".", ".."} & {*text.split("/")}
     return quote(text.encode("utf-8", "replace"), safe="" if takes_steps else "/")
 
 
 def node(text: str) -> str:
-    """Return the readable id of a graph node. Ids of concepts lose their namespace."""
+    """Return a graph node's readable id, for concepts without their namespace."""
     return text.removeprefix(CONCEPT_BASE)
 
 
@@ -201,7 +201,7 @@ MAX_VALUES = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FacetValue:
-    """A value of a facet, such as the kind ``tool``."""
+    """A value of a facet, such as ``tool``."""
 
     value: str
     count: int

@@ -1,7 +1,7 @@
 """Recent spans of the process, in memory, and streams of new spans for the activity page.
 
-* Only spans of the gateway and of the MCP SDK are recorded, because URLs in other spans may
-  contain secrets.
+* Only spans of the gateway and of the MCP SDK are recorded, because URLs in others may contain
+  secrets.
 * Events and error messages are not recorded, because they may contain content, nor are names that
   clients send in the SDK's spans. Captured content is truncated.
 """
@@ -72,13 +72,9 @@ class SpanRecord:
 
 
 class SpanRing(SpanProcessor):
-    """Ring buffer of recent spans, a thread-safe processor for the host's tracer provider.
+    """Ring buffer of recent spans, a thread-safe processor for the host's tracer provider."""
 
-    Args:
-        max_spans: Maximum number of spans. A new span replaces the oldest.
-    """
-
-    # Without a lock, because a finalizer may end a span in a thread that already has the lock.
+    # Without a lock, because a finalizer may end a span in a thread that already has it.
     def __init__(self, max_spans: int = MAX_SPANS) -> None:
         self._spans = deque[SpanRecord](maxlen=max_spans)
         self._events = deque[tuple[int, SpanRecord]](maxlen=MAX_EVENTS)
@@ -88,11 +84,11 @@ class SpanRing(SpanProcessor):
 
     @property
     def spans(self) -> list[SpanRecord]:
-        """Stored spans, in the order in which they ended."""
+        """Stored spans, in the order of their ends."""
         return list(self._spans)
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Record *span*. Streams also receive it if it is a root, a call or a search."""
+        """Record *span*. Streams also receive roots, calls and searches."""
         record = _record(span)
         if record is None:
             return
@@ -108,7 +104,7 @@ class SpanRing(SpanProcessor):
                 loop.call_soon_threadsafe(ready.set)
 
     def shutdown(self) -> None:
-        """End all streams, also those opened later. Spans are still recorded."""
+        """End all present and later streams. Spans are still recorded."""
         self._is_closed = True
         self._wake_readers()
 
@@ -119,10 +115,10 @@ class SpanRing(SpanProcessor):
     async def stream(self, owner: object) -> AsyncIterator[str]:
         """Yield new events in the format of server-sent events (WHATWG HTML, 9.2).
 
-        ``span`` events contain a record as JSON without attributes. ``missed`` events contain the
-        number of events lost because the reader was too slow. Idle streams send comments, so that
-        proxies do not close them. A stream ends at `shutdown`, after `STREAM_S`, or at once if
-        *owner* has no room.
+        ``span`` events contain a record as JSON without attributes, ``missed`` events the number of
+        events lost because the reader was too slow. Idle streams send comments, so that proxies do
+        not close them. A stream ends at `shutdown`, after `STREAM_S`, or at once if *owner* has no
+        room.
         """
         if not self.has_room(owner):
             return
@@ -145,7 +141,7 @@ class SpanRing(SpanProcessor):
 
 
 def _format_events(events: Sequence[tuple[int, SpanRecord]], last: int) -> Iterator[str]:
-    """Yield *events*, which follow the number *last*, in SSE format, and first the gap, if any."""
+    """Yield *events*, after the event number *last*, in SSE format, preceded by the gap."""
     if events and (missed := events[0][0] - last - 1):
         yield f"event: missed\ndata: {missed}\n\n"
     for _, record in events:

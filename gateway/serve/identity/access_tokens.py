@@ -60,7 +60,7 @@ class AccessTokens:
     Args:
         issuers: Accepted identity providers.
         resource: Required audience of tokens, for issuers without ``audiences``.
-        metadata_url: Address of this resource's metadata, which refusals contain.
+        metadata_url: Address of this resource's metadata, for refusals.
         clock: Clock in seconds, for the age of the providers' keys.
     """
 
@@ -80,7 +80,7 @@ class AccessTokens:
         self._challenges = {issuer.issuer: issuer.challenge(metadata_url) for issuer in issuers}
 
     def challenge_of(self, bearer: BearerToken) -> Challenge:
-        """Return the challenge for a caller that used *bearer* and lacks a scope."""
+        """Return the challenge for a caller of *bearer* without a scope."""
         return self._challenges.get(bearer.issuer, self.challenge)
 
     def missing_token(self) -> RefusedError:
@@ -89,7 +89,7 @@ class AccessTokens:
         return self.challenge.refusal(401, "token_missing", detail, scope=self._scope)
 
     def rejected_token(self, reason: str = "") -> RefusedError:
-        """Return the 401 response for a rejected token. An empty *reason* means it is unknown."""
+        """Return the 401 response for a rejected token. Without *reason*, it is unknown."""
         code = "token_invalid" if reason else "token_unknown"
         reason = reason or "this bearer token is unknown"
         return self.challenge.refusal(401, code, reason, error="invalid_token", scope=self._scope)
@@ -108,16 +108,11 @@ class AccessTokens:
         if fault := _kind_fault(header, claims, strict=issuer.only_access_tokens):
             raise self.rejected_token(fault)
         bearer = self.bearer_of(claims, issuer)
-        # Upstream servers may need the token for token exchange.
+        # Upstream servers may need the token for exchange.
         return replace(bearer, caller=replace(bearer.caller, token=Secret(token)))
 
     async def verify_id_token(self, token: str, issuer: Issuer, nonce: str) -> Mapping[str, Any]:
-        """Verify an ID token and return its claims.
-
-        Args:
-            token: ID token for this gateway's client.
-            issuer: Provider that must have issued the token.
-            nonce: Nonce of the sign-in, which the token must contain.
+        """Verify an ID token of *issuer* for this client and *nonce*, and return its claims.
 
         Raises:
             RefusedError: 401 if the token is rejected, 503 if the provider's keys cannot be
@@ -128,7 +123,7 @@ class AccessTokens:
         if keys.issuer != issuer:
             raise self.rejected_token("the token is from another issuer")
         claims = await self._verify_claims(token, header, keys, (client,))
-        # A client in a second audience could have sent it (OpenID Connect Core 3.1.3.7).
+        # A second audience could have sent it (OpenID Connect Core 3.1.3.7).
         if claims["aud"] not in (client, [client]) or claims.get("azp", client) != client:
             raise self.rejected_token("the token is for another client")
         if claims.get("nonce") != nonce:

@@ -1,9 +1,9 @@
 """Sign-in of people at an identity provider with OpenID Connect's authorization code flow.
 
-* Between the two steps, the state (`PendingSignIn`) is only in an encrypted cookie of the browser,
-  so another replica can handle the second step.
-* The ID token proves that the response belongs to this sign-in (nonce) and this client. The caller
-  comes from the access token, or from the ID token if so configured.
+* Between the two steps, the state (`PendingSignIn`) is only in an encrypted cookie, so another
+  replica can handle the second step.
+* The ID token proves that the response belongs to this sign-in (nonce) and client. The caller comes
+  from the access token, or from the ID token if so configured.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ log = logging.getLogger("gateway.serve")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingSignIn:
-    """State of a sign-in, stored by the browser until the provider redirects it back."""
+    """State of a sign-in, stored by the browser meanwhile."""
 
     issuer: str
     state: str
@@ -58,14 +58,7 @@ class _Tokens(BaseModel):
 
 
 class ProviderSignIn:
-    """Sign-in of browsers at one identity provider.
-
-    Args:
-        issuer: The identity provider.
-        settings: Browser sign-in settings of the issuer.
-        resource: Public address of ``/mcp``.
-        tokens: Verifier of the provider's tokens.
-    """
+    """Sign-in of browsers at one identity provider. *resource* is the address of ``/mcp``."""
 
     def __init__(
         self, issuer: Issuer, settings: BrowserSignIn, resource: str, tokens: AccessTokens
@@ -121,7 +114,7 @@ class ProviderSignIn:
         Args:
             pending: State from the browser's cookie.
             code: Authorization code. Empty if the provider refused the sign-in.
-            issuer: Parameter ``iss`` of the provider's response (RFC 9207). None if it is missing.
+            issuer: Parameter ``iss`` of the response (RFC 9207), if any.
 
         Raises:
             RefusedError: 400 if the provider refused, or the response is from another provider.
@@ -161,7 +154,7 @@ class ProviderSignIn:
         return self._settings.scope or " ".join(["openid", *named])
 
     async def _metadata(self) -> Mapping[str, Any]:
-        """Return the provider's metadata, fetched once an hour for all callers."""
+        """Return the provider's metadata, cached for an hour."""
         async with self._lock:
             if not self._cached_metadata or self._tokens.clock() >= self._due:
                 metadata = self._cached_metadata = await attempt(
@@ -200,7 +193,7 @@ class ProviderSignIn:
             form=form if is_basic else form | client,
             client=tuple(client.values()) if is_basic else (),
         )
-        # The error message of `read_value` contains no values, so it reveals no token.
+        # The error message contains no values, so it reveals no token.
         tokens: _Tokens = read_value(_Tokens, answer, where="the tokens")
         return tokens
 

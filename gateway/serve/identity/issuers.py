@@ -98,11 +98,9 @@ class Issuer(StrictModel):
         return self
 
     def bearer(self, claims: Mapping[str, Any], *, expires_at: float) -> BearerToken:
-        """Return a bearer token for the caller that *claims* describe.
+        """Return a bearer token for the caller that verified *claims* describe.
 
-        Args:
-            claims: Verified claims of a token.
-            expires_at: Expiry of the token, as Unix time in seconds.
+        *expires_at* is Unix time in seconds.
 
         Raises:
             ValueError: If a required claim is missing or invalid. The message names the claim.
@@ -133,7 +131,7 @@ class Issuer(StrictModel):
         return frozenset[str]().union(*mapped)
 
     def challenge(self, metadata_url: str) -> Challenge:
-        """Return the challenge for users of this provider that lack a scope.
+        """Return the challenge for users without a scope.
 
         *metadata_url* is the address of the protected resource's metadata.
         """
@@ -146,7 +144,7 @@ class Issuer(StrictModel):
 
 
 def address_fault(url: str) -> str:
-    """Return the reason why *url* cannot be the address of a provider or resource, or ""."""
+    """Return the reason why *url* is not a valid address of a provider or resource, or ""."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -181,10 +179,7 @@ def _label(claims: Mapping[str, Any], claim: Claim) -> str:
 def _texts(
     claims: Mapping[str, Any], names: tuple[Claim, ...], *, splits: bool = True
 ) -> Iterator[str]:
-    """Yield the strings in the claims *names*: lists of strings, and strings.
-
-    With *splits*, a string is split at spaces.
-    """
+    """Yield the strings in the claims *names*. With *splits*, split them at spaces."""
     for name in names:
         value = _find(claims, name)
         if isinstance(value, str):

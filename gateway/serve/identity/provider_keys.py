@@ -1,7 +1,7 @@
 """Public keys and metadata (RFC 8414, OpenID Connect Discovery) of identity providers.
 
-* An unknown key id causes a new fetch, at most once in `RETRY_S` seconds, so invented key ids do
-  not load the provider. Waiting callers share a fetch.
+* An unknown key id causes a fetch, at most once in `RETRY_S` seconds, so invented key ids do not
+  load the provider.
 * Cached keys are refreshed in the background each hour. After two hours without requests, the next
   request waits for fresh keys. While the provider is down, cached keys stay valid for a day.
 """
@@ -33,8 +33,8 @@ async def find_metadata(
 
     Args:
         issuer: Exact identifier of the issuer.
-        needed: Purpose of each required https address, keyed by member of the metadata. The error
-            message names the purpose.
+        needed: Purpose of each required https address, for messages, keyed by member of the
+            metadata.
         timeout_s: Timeout of each request.
 
     Raises:
@@ -83,13 +83,7 @@ log = logging.getLogger("gateway.serve")
 
 
 class ProviderKeys:
-    """Cached keys of one identity provider.
-
-    Args:
-        issuer: The identity provider.
-        clock: Clock in seconds, for the age of the keys.
-        timeout_s: Timeout of each request to the provider.
-    """
+    """Cached keys of one identity provider. *timeout_s* limits each request to it."""
 
     def __init__(
         self, issuer: Issuer, *, clock: Clock = time.monotonic, timeout_s: float = FETCH_TIMEOUT_S
@@ -113,7 +107,7 @@ class ProviderKeys:
         is_known = key_id in self._keys and age < MAX_AGE_S
         is_due = age >= REFRESH_S or not is_known
         task = self._fetching
-        # A task that was cancelled when its event loop ended is done, too.
+        # A task cancelled with its event loop is done, too.
         if is_due and (task is None or task.done()) and now - self._tried_at >= RETRY_S:
             self._tried_at = now
             task = self._fetching = asyncio.create_task(self._refresh())
@@ -125,7 +119,7 @@ class ProviderKeys:
         return self._keys.get(key_id)
 
     async def _refresh(self) -> None:
-        """Fetch the keys. On failure, keep the cached keys and record the reason."""
+        """Fetch the keys. On failure, keep the cached ones and record the reason."""
         keys = await attempt(self.fetch())
         if isinstance(keys, Failed):
             self._fault = keys.reason
