@@ -48,7 +48,6 @@ class GatewayMiddleware(ChatMiddleware):
     It supports `run`, streamed or not. Any number of agents may share it.
 
     Args:
-        gateway: Gateway with the catalog.
         approve: Called before a destructive tool.
         caller: Caller of the runs, or a function that reads it from the chat's context:
             ``lambda context: context.kwargs["caller"]``.

@@ -4,7 +4,7 @@
 
 The service appends a deferred definition to the prompt when a search refers to it, so the prompt
 cache stays valid. It accepts 10,000 definitions with unique names, and requires one tool that is
-not deferred, such as the search.
+not deferred.
 """
 
 from __future__ import annotations

@@ -47,9 +47,7 @@ def read_caller(caller: CallerOf[C], context: C) -> Caller:
 class ToolBroker:
     """Connection between one gateway and one framework. Any thread may use it.
 
-    Args:
-        gateway: Gateway with the catalog.
-        approve: Called before a destructive tool; see `ChatOptions.confirm`.
+    *approve* is called before a destructive tool; see `ChatOptions.confirm`.
     """
 
     def __init__(self, gateway: Gateway, *, approve: Approve | None = None) -> None:
@@ -67,11 +65,8 @@ class ToolBroker:
     ) -> ToolList:
         """Return the tools of the model's next turn.
 
-        Args:
-            messages: The conversation as chat messages.
-            host: The host's tools or their names. They override the gateway's tools.
-            recalled: Names of tools found before *messages* begin, in the order of the searches.
-            caller: Caller of the conversation.
+        *host* has the host's tools or their names, which override the gateway's. *recalled* are
+        names of tools found before *messages* begin, in the order of the searches.
 
         Raises:
             InvalidRequestError: If there are too many host tools, or `DiscoveryOptions.mode` is
@@ -93,10 +88,7 @@ class ToolBroker:
 
         The model uses the call tool for tools that it finds later.
 
-        Args:
-            query: Task, or name of a tool. An empty query finds nothing.
-            host: The host's tools or their names.
-            caller: Caller of the conversation.
+        The query is a task, or the name of a tool. An empty query finds nothing.
         """
         snapshot = await self.gateway.snapshot()
         tool_names: tuple[str, ...] = ()

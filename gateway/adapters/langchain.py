@@ -35,7 +35,6 @@ class GatewayMiddleware(AgentMiddleware):
     It supports `invoke` and `ainvoke`, streamed or not. Any number of agents may share it.
 
     Args:
-        gateway: Gateway with the catalog.
         approve: Called before a destructive tool.
         caller: Caller of the conversations, or a function that reads it from the runtime:
             ``lambda runtime: runtime.context.caller``.

@@ -32,7 +32,6 @@ class GatewayRetriever(ObjectRetriever):
     """Retriever of the meta-tools and of the tools that match a text.
 
     Args:
-        gateway: Gateway with the catalog.
         tools: The agent's own tools or functions, whose names override the gateway's.
         approve: Called before a destructive tool.
         caller: Caller of the conversations, or a function that returns it for a text. To serve

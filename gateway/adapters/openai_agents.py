@@ -56,7 +56,6 @@ class GatewayServer(MCPServer):
     It needs no connection, and any number of runs may share it.
 
     Args:
-        gateway: Gateway with the catalog.
         approve: Called before a destructive tool.
         caller: Caller of the runs, or a function that reads it from the run's context:
             ``lambda run: run.context.caller``. With a function, requests outside a run get only

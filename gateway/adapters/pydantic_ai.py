@@ -45,7 +45,6 @@ class GatewayCapability(AbstractCapability[Any]):
     """Capability that offers the meta-tools and found tools, and answers their calls.
 
     Args:
-        gateway: Gateway with the catalog.
         approve: Called before a destructive tool.
         caller: Caller of the conversations, or a function that reads it from the run's context:
             ``lambda ctx: ctx.deps.caller``.

@@ -1,7 +1,7 @@
 """The root of the command line.
 
 A command's module is imported when the command is typed. ``--help`` and ``--version`` therefore
-load neither the catalog nor a model. ``--help`` and unknown commands load other plugins.
+load neither the catalog nor a model. ``--help`` also loads plugins of other distributions.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _report_usage_errors(*, as_json: bool) -> Iterator[None]:
 class JsonAwareGroup(TyperGroup):
     """The root group: loads commands when needed, and prints usage errors as JSON too.
 
-    With ``--json`` before any ``--``, standard output is one JSON document even then.
+    With ``--json`` before any ``--``, standard output is then one JSON document.
     """
 
     as_json = False

@@ -91,7 +91,7 @@ _SELECTION_OPTIONS: dict[str, tuple[object, object]] = {
 
 
 def command_group(name: str = "") -> typer.Typer:
-    """Return a group of commands, or of top-level commands without *name*."""
+    """Return a group of commands, which are top-level commands if *name* is empty."""
     return typer.Typer(
         name=name or None,
         help=COMMANDS.get(name),
@@ -112,12 +112,7 @@ def command(
 
     A parameter ``caller`` adds the options --scope, --tenant and --user, and is None without them.
     A parameter ``selection`` adds --text, --kind, --server, --tag, --status and --only-enabled.
-
-    Args:
-        group: Group that gets the command.
-        name: Command as it is typed; None uses the function's name.
-        has_json: Add ``--json``.
-        has_set: Add ``--set``, if there is a parameter ``config``.
+    *has_set* adds ``--set`` if there is a parameter ``config``. *name* None is the function's name.
     """
 
     def register(function: F) -> F:
@@ -226,7 +221,7 @@ class _LogLines(logging.Handler):
 
 @contextmanager
 def show_log(*, shown: bool) -> Iterator[None]:
-    """If *shown*, print the log of the gateway and its servers to standard error meanwhile."""
+    """Print the log of the gateway and its servers to standard error, if *shown*."""
     log, lines = logging.getLogger("gateway"), _LogLines()
     level = log.level
     if shown:

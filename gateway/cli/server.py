@@ -113,7 +113,7 @@ def _sign_in_pages(
 
 
 def with_public_url(own_options: Options, address: HttpOptions | None) -> Options:
-    """Return *own_options*. A missing public URL becomes the server's loopback address."""
+    """Return *own_options*. On loopback, a missing public URL becomes the server's address."""
     if own_options.public_url or address is None or not address.port:
         return own_options
     if not is_loopback(address.host):
@@ -186,7 +186,7 @@ async def run(
 
 
 def limit_log(handler: logging.Handler) -> None:
-    """Limit the records per second of *handler*, because clients cause them by requests."""
+    """Limit the records per second of *handler*, because clients can cause them."""
     records = Bucket(_LOG_RECORDS_PER_S, _LOG_BURST_RECORDS)
 
     def admits(_record: logging.LogRecord) -> bool:

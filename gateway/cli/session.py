@@ -102,8 +102,6 @@ def read_optional(config: Path) -> Manifest:
 def command_options(manifest: Manifest | None = None, base: Options | None = None) -> Options:
     """Return *base*, or the defaults, with the options that the user set.
 
-    See `gateway.cli.settings`.
-
     Raises:
         ConfigError: If an option is unknown or invalid.
     """
@@ -201,7 +199,7 @@ def open_session(  # noqa: PLR0913  (keyword-only, all but the file)
         config: Configuration file.
         strategy: Ranking strategy. ``graph`` needs no model; None uses the best installed one.
         only: Id of a tool, to use only that tool's server. Any other text uses all servers.
-        documents: Graph documents of the user: a folder, a file or a bundle.
+        documents: See `open_gateway`.
         relist: List every server again. Otherwise recent listings are used.
         optional: Work without servers if the default file is missing.
         servers: Use the servers of the file.
@@ -260,9 +258,8 @@ def open_gateway(
         manifest: Parsed configuration.
         strategy: Ranking strategy; None uses the best installed one.
         documents: Graph documents of the user: a folder, a file or a bundle.
-        options: Options; None uses `ONE_COMMAND` with the options that the user set.
-        normalize: Chat model that rewrites queries. "" uses the model of *manifest*, and None
-            disables rewriting.
+        options: None uses `ONE_COMMAND` with the options that the user set.
+        normalize: Chat model that rewrites queries; "" is that of *manifest*, None disables it.
         on_progress: Called during index builds; None shows progress bars.
 
     Raises:

@@ -65,7 +65,7 @@ def read_settings(table: object) -> Mapping[str, object]:
 
 
 def _set_values(table: object) -> Iterator[tuple[str, str, object, bool]]:
-    """Yield (place of the setting, key, value, whether the value is text); the last one wins."""
+    """Yield (place of the setting, key, value, whether the value is text)."""
     if not isinstance(table, Mapping):
         raise ConfigError("'options' must be an object")
     for section, values in table.items():

@@ -1,7 +1,7 @@
 """Signals and file changes of a running server.
 
-A client closes a server's pipe, waits some 2 s, and sends SIGTERM. The server then stops its child
-processes, because one that ignores its closed pipe would stay alive.
+At SIGTERM, the server stops its child processes, because one that ignores its closed pipe would
+stay alive.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Shutdown:
         self.has_begun = False
 
     def note_signal(self, number: int) -> None:
-        """Start the shutdown's time limit. A second signal *number* ends the process at once."""
+        """Start the time limit of the shutdown. A second signal ends the process at once."""
         limit_s = 0 if self._was_signalled else self._limit_s
         self._was_signalled = True
         timer = threading.Timer(limit_s, self._exit_at_once, (number,))

@@ -94,10 +94,8 @@ def age_text(seconds: float | None) -> str:
 def table(items: Iterable[object], *columns: str) -> Table:
     """Return a table without a frame: one row per item, one column per path.
 
-    Args:
-        items: Values, or JSON objects.
-        columns: Paths such as ``definition.description``. The heading is the last name of the path,
-            or a prefix: ``about=definition.description``.
+    Paths are such as ``definition.description``. The heading is the last name of the path, or a
+    prefix: ``about=definition.description``.
     """
     view = _WordTable(box=None, header_style="bold")
     paths = [column.rpartition("=")[2].split(".") for column in columns]

@@ -1,10 +1,8 @@
 """Sign-in of browsers at identity providers, encrypted cookies, and simple HTML pages.
 
-* The state, nonce and verifier of a sign-in are in an encrypted cookie. An attacker therefore
-  cannot sign another browser in.
-* A sign-in returns only to pages of this server. Addresses never contain tokens. The browser
-  immediately leaves the one address that contains the provider's code.
-* The result is a session of `gateway.serve.console.access`.
+The state of a sign-in is in an encrypted cookie, so an attacker cannot sign another browser in. A
+sign-in returns only to pages of this server. Addresses never contain tokens. The browser
+immediately leaves the one address that contains the provider's code.
 """
 
 from __future__ import annotations
@@ -99,7 +97,7 @@ _ADVICE: Mapping[int, str] = {
 def local_path(path: str) -> str:
     """Return *path* if it is a page for sign-in or of the console, otherwise `CONSOLE`.
 
-    Links then never lead to another site. More than 1,000 bytes also give `CONSOLE`.
+    Links then never lead to another site. A path of more than 1,000 bytes is replaced too.
     """
     is_own = any(path == root or path.startswith(f"{root}/") for root in _PAGES)
     is_plain = "\\" not in path and path.isprintable()

@@ -71,12 +71,8 @@ class Challenge:
     ) -> RefusedError:
         """Return a refusal with the header ``WWW-Authenticate`` (RFC 6750, section 3).
 
-        Args:
-            status: HTTP status.
-            code: Stable code of the problem.
-            detail: Description of the fault, and its remedy.
-            error: Error code of RFC 6750. Empty if the request had no token.
-            scope: Scopes to request from the identity provider, if any.
+        *error* is an error code of RFC 6750. It is empty if the request had no token. *scope* names
+        scopes to request from the identity provider.
         """
         named = {"error": error, "scope": scope, "resource_metadata": self.metadata_url}
         parts = [f'{name}="{value}"' for name, value in named.items() if value]

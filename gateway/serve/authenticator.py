@@ -90,15 +90,13 @@ class Authenticator:
         return self._metadata if path in self._metadata_paths else None
 
     def challenge_of(self, bearer: BearerToken) -> Challenge:
-        """Return the challenge for a caller of *bearer* without a scope."""
+        """Return the challenge for a caller of *bearer* that lacks a scope."""
         return self._access_tokens.challenge_of(bearer)
 
     async def authenticate(self, authorization: Sequence[str], query: str = "") -> BearerToken:
         """Return the accepted token of a request, with its caller.
 
-        Args:
-            authorization: All ``Authorization`` headers.
-            query: Query string.
+        *authorization* has all ``Authorization`` headers, and *query* is the query string.
 
         Raises:
             RefusedError: 401 if a required token is missing or unknown. 400 for several tokens, or

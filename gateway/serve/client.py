@@ -2,9 +2,8 @@
 
 * Protocol versions before 2026-07-28: the gateway sends a request on the stream of the client's
   own request.
-* Later versions: only clients send requests. The call continues in the background, and the client
-  gets the response "input required". The client repeats its request with the input and a random
-  token for the call, which is valid once.
+* Later versions: the call continues in the background, and the client gets the response "input
+  required". It repeats its request with the input and a random token, which is valid once.
 
 Upstream sessions run on another event loop, so all methods of a client can be awaited on any loop.
 """
@@ -72,7 +71,10 @@ def client_identity(context: Context) -> Hashable:
 
 @contextmanager
 def raise_as_mcp_error(subject: JsonObject, context: Context) -> Iterator[None]:
-    """Convert gateway errors that the block raises to MCP errors with the data *subject*."""
+    """Convert gateway errors that the block raises to MCP errors.
+
+    *subject* is added to their data, except for a `CallerError`.
+    """
     try:
         yield
     except CallerError as error:
@@ -88,7 +90,7 @@ def raise_as_mcp_error(subject: JsonObject, context: Context) -> Iterator[None]:
 
 
 def seconds_to_wait(error: GatewayError) -> int | None:
-    """Return the whole seconds until a retry. None if *error* is not a limit."""
+    """Return the whole seconds until a retry. None unless *error* is a limit."""
     return ceil(error.retry_after_s) if isinstance(error, LimitExceededError) else None
 
 
@@ -202,7 +204,7 @@ class _SessionClient:
 
 @dataclass(slots=True, eq=False)
 class _InputRound:
-    """Requests of one response to the client, and the client's responses."""
+    """Requests sent to the client in one response, and the client's responses."""
 
     requests: dict[str, types.InputRequest]
     responses: asyncio.Future[types.InputResponses]
@@ -240,11 +242,7 @@ class _DetachedClient(_SessionClient):
 
 
 class PendingCalls:
-    """Calls of one server that wait for input from their clients.
-
-    Args:
-        max_pending: Maximum number of waiting calls. Further calls that need input fail.
-    """
+    """Calls that wait for input from their clients. More than *max_pending* fail."""
 
     def __init__(self, *, max_pending: int = MAX_PENDING) -> None:
         self._max_pending = max_pending

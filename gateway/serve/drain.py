@@ -1,12 +1,12 @@
 """Graceful shutdown of the served gateway, and the probes ``/livez`` and ``/readyz``.
 
-1. ``/readyz`` answers 503, and each response closes its connection. Requests are still answered for
-   some seconds, until load balancers notice.
+1. ``/readyz`` answers 503, and each response closes its connection. Requests are still answered,
+   until load balancers notice.
 2. New requests are refused with 503, except in a session with a running call, because they may
    contain its input. Running calls end within a time limit.
 3. Streams end, and then all connections.
 
-The probes need no token, and their responses contain only states and counts.
+The probes need no token, because they contain only states and counts.
 """
 
 from __future__ import annotations
@@ -38,11 +38,9 @@ class Drain:
     """Middleware that counts running calls, and refuses new ones during shutdown.
 
     Args:
-        app: The complete application.
         delay_s: Time after `begin` in which new requests are still answered.
         timeout_s: Maximum time that running calls have after the delay.
         always: Paths that are answered during the whole shutdown.
-        clock: Monotonic clock in seconds.
     """
 
     def __init__(
@@ -66,7 +64,7 @@ class Drain:
         """Tells all open streams to end."""
 
     def begin(self, *, delayed: bool = True) -> None:
-        """Start the shutdown once. Unless *delayed*, refuse new requests at once."""
+        """Start the shutdown once. Without *delayed*, refuse new requests immediately."""
         if self._refuses_at is None:
             self._refuses_at = self._clock() + (self._delay_s if delayed else 0)
 
@@ -82,7 +80,7 @@ class Drain:
 
     @property
     def is_over(self) -> bool:
-        """True if no calls are running during the shutdown, or their time limit has passed."""
+        """True if the delay has passed, and no calls are running or their time limit has passed."""
         if self._refuses_at is None or not self._refuses:
             return False
         return not self.calls or self._clock() >= self._refuses_at + self._timeout_s

@@ -36,14 +36,8 @@ def start_exporters(
 ) -> MetricsPage | None:
     """Set the telemetry providers if an environment variable or *with_page* requires them.
 
-    Providers of an instrumentation agent are kept.
-
-    Args:
-        with_page: True to serve metrics to Prometheus on a page.
-        processor: Additional receiver of spans. Ignored if the agent's provider accepts none.
-
-    Returns:
-        The metrics page, or None without *with_page*.
+    Providers of an instrumentation agent are kept. *processor* also receives spans, unless the
+    agent's provider accepts none. *with_page* returns a page of metrics for Prometheus.
 
     Raises:
         ConfigError: If an exporter is not installed, or an environment variable is invalid.

@@ -1,9 +1,9 @@
 """Optional meta-tools of the server: discover and provision.
 
-* ``discover`` describes the catalog. ``provision`` plans the installation of a server for a missing
-  capability. With ``install`` it may also install the server if all policy checks pass.
-* Models cannot set a server's inputs, because they could name any secret of the environment.
-* The list of tools stays fixed. Tools of a new server are found by search.
+``discover`` describes the catalog. ``provision`` plans the installation of a server for a missing
+capability. With ``install`` it may also install the server if all policy checks pass.
+
+Models cannot set a server's inputs, because they could name any secret of the environment.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _extra_tool(
 ) -> ExtraTool:
     """Return an additional tool, which checks its arguments and returns errors to the model.
 
-    The function from *for_caller* has the definition in its signature and docstring.
+    The signature and docstring of the function from *for_caller* are its definition.
     """
     described = describe_function(for_caller(ANYONE), name=name, description=None, hints=Hints())
 

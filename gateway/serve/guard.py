@@ -72,12 +72,11 @@ class Guard:
     * Host: must be one of the server's own names, with any port, because it may be mapped.
     * Origin: must be in `HttpOptions.origins`, or the server's own on loopback.
     * Token: required except for `LIVENESS`, the console, the pages below `SIGN_IN` and `ACCOUNT`,
-      and the metadata of the protected resource (RFC 9728). The ASGI scope then has the `CALLER`.
+      and the metadata of the protected resource (RFC 9728). The ASGI scope then contains the caller
+      under `CALLER`.
     * Streams end when the token of their request expires. Running calls do not.
 
     Args:
-        app: The guarded application.
-        options: Names, origins and tokens of the server.
         has_console: True to allow the paths below `CONSOLE` without a token.
         authenticator: Checks tokens. None creates one from *options*.
     """

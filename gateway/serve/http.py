@@ -1,6 +1,7 @@
 """HTTP server of the gateway, which by default listens on loopback only.
 
-The guard (`gateway.serve.guard`) protects all routes. Other machines need bearer tokens (RFC 6750).
+The guard (`gateway.serve.guard`) protects all routes. A server on any other address requires bearer
+tokens (RFC 6750).
 """
 
 from __future__ import annotations
@@ -66,13 +67,8 @@ def http_app(
 ) -> Guard:
     """Return the ASGI application that serves *server* under `PATH`, behind the guard.
 
-    Args:
-        server: The MCP server.
-        options: Names, origins and tokens of the server.
-        routes: Additional routes.
-        console: Routes of the console, if any.
-        metrics: Application for `METRICS_PATH`, if any.
-        authenticator: Checks tokens. None creates one from *options*.
+    *routes* are added. Empty *console* serves no console, and None no *metrics*. Without
+    *authenticator*, one is created from *options*.
     """
     app = server.streamable_http_app(
         streamable_http_path=PATH,
@@ -150,17 +146,9 @@ async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
 ) -> None:
     """Serve until the process is told to stop, and then shut down as in `gateway.serve.drain`.
 
-    Args:
-        server: The MCP server.
-        options: Address, names, origins and tokens of the server.
-        routes: See `http_app`.
-        console: See `http_app`.
-        metrics: See `http_app`.
-        authenticator: See `http_app`.
-        telemetry: Receiver of request durations.
-        on_listening: Called with the server's address when it accepts requests.
-        on_stop: Called with the number of each signal to stop. The second one ends the wait for
-            running calls.
+    The first arguments are those of `http_app`. *telemetry* receives request durations.
+    *on_listening* is called with the server's address when it accepts requests, and *on_stop* with
+    the number of each signal to stop. The second signal ends the wait for running calls.
 
     Raises:
         ConfigError: If the server cannot listen on the address.

@@ -1,14 +1,13 @@
 """The gateway as an MCP server.
 
-* ``meta`` exposes two tools, search and call. Their definitions summarize the catalog, and keep
-  every byte until it changes, because they begin the prompts of clients.
+* ``meta`` exposes two tools, search and call. Their definitions summarize the catalog, and stay the
+  same to the byte until it changes, because they begin the prompts of clients.
 * ``all`` exposes every tool of the catalog under its exposed name, in pages.
 
 Both modes also list and read the resources and prompts of all servers. Lists contain only entities
 that the caller may see, and no suspicious ones.
 
-The SDK supports all protocol versions: sessions, and stateless requests since 2026-07-28. Lone
-surrogates in requests and answers are replaced.
+The SDK supports all protocol versions. Lone surrogates in requests and answers are replaced.
 """
 
 from __future__ import annotations
@@ -176,7 +175,7 @@ def _without_surrogates(refused: ValidationError) -> Item:
 
 
 async def _clean_answer(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Middleware that removes invisible characters from answers, which may end a session."""
+    """Middleware that removes invisible characters, which may end a session, from answers."""
     try:
         return visible_json(await call_next(ctx))
     except MCPError as error:

@@ -213,7 +213,7 @@ def _message(message: JsonObject, server: str) -> JsonObject:
 
 
 def _validate(model: type[M], answer: JsonObject, server: str, method: str) -> M:
-    """Convert *answer* of an upstream server to the request *method* to *model*.
+    """Convert the answer of *server* to a request *method* into *model*.
 
     Raises:
         UpstreamError: If the answer is invalid.

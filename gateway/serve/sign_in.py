@@ -1,12 +1,11 @@
 """Pages where users sign in to upstream servers that are called with the users' own credentials.
 
-The user is the one signed in at an identity provider (`gateway.serve.account`), or the owner of the
-token entered on the page. A user who follows an attacker's link therefore signs in only for
-themselves (MCP 2026-07-28, elicitation, "Phishing").
+The user is signed in at an identity provider (`gateway.serve.account`), or owns the token entered
+on the page. Whoever follows an attacker's link therefore signs in only for themselves (MCP
+2026-07-28, elicitation, "Phishing").
 
-* An authorization server's response counts only in the browser where the sign-in started, which
-  has an encrypted cookie for the user, the server and the state.
-* An entered token is not stored. The guard rejects forms from other sites.
+An authorization server's response counts only in the browser where the sign-in started, which has
+an encrypted cookie for the user, the server and the state. An entered token is not stored.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Skills of the catalog in MCP, with the extension ``io.modelcontextprotocol/skills``.
 
-* The plugin ``manifests`` writes a skill of the catalog as the file
-  ``skill://NAMESPACE/NAME/SKILL.md``, if the skill's name is valid as a folder name.
-* Files of an upstream server's skill are read like its resources.
-* Lists contain no suspicious skills, but their addresses can be read.
+The plugin ``manifests`` writes a skill of the catalog as ``skill://NAMESPACE/NAME/SKILL.md``, if
+its name is valid as a folder name. Files of an upstream server's skill are read like its resources.
 """
 
 from __future__ import annotations

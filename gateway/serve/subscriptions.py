@@ -108,7 +108,6 @@ class Subscriptions:
     Changes that a caller cannot see are not announced to it.
 
     Args:
-        library: Resources and prompts of all upstream servers.
         digest: Returns the summary of the catalog that the definitions of the meta-tools contain.
             None if each tool is listed instead.
         max_watched: Maximum number of watched resources.
@@ -137,7 +136,8 @@ class Subscriptions:
         """Watch the resource at *address* for *caller*. Return a function that stops watching.
 
         Raises:
-            InvalidRequestError: If the resource is unknown or cannot be watched, or too many are.
+            InvalidRequestError: If the resource is unknown or cannot be watched, or too many are
+                watched.
             UpstreamError: If the resource's server cannot be asked.
         """
         owner = await self.library.owner("resource", address, caller=caller)

@@ -47,7 +47,7 @@ class ModelAnswer:
         return self.turn.finish_reason or ("tool_calls" if self.turn.calls else "stop")
 
     def call_id(self, choice: int, position: int) -> str:
-        """Return the id of a call: from the script, or built from the turn and the arguments."""
+        """Return a call's id: from the script, or built from the turn, *choice* and *position*."""
         turn = [message.get("role") for message in self.request.messages].count("assistant")
         index = choice * len(self.turn.calls) + position
         return self.turn.calls[position].id or f"call_{turn}_{index}"
@@ -154,7 +154,7 @@ class ConversationStore:
         return [*before, *(items if isinstance(items, list) else [])]
 
     def save(self, body: JsonObject, name: str, items: list[object]) -> None:
-        """Store the conversation under *name*, unless *body* forbids it, and under its own id."""
+        """Store *items* under *name*, unless *body* forbids it, and under the conversation's id."""
         if body.get("store") is not False:
             self._items[name] = items
         if _conversation_id(body):

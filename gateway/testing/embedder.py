@@ -44,7 +44,7 @@ class HashingEmbedder:
 
         Args:
             dimensions: Length of a vector.
-            model_id: Name of the model; "" builds a name from all arguments that change a vector.
+            model_id: Name of the model; "" builds a name from *dimensions* and *meanings*.
             meanings: Replacements, keyed by word or phrase, compared without case. Whole words are
                 matched; in scripts without case (Chinese, Arabic, …) any part of a text.
             fail_with: Error that `embed` raises while it is set.

@@ -4,7 +4,7 @@
         client = OpenAI(base_url=model.base_url, api_key="test")
 
 It serves Chat Completions, the Responses API (both also under Azure's paths), embeddings and the
-list of models. Proxies of the environment apply, unless ``NO_PROXY`` contains 127.0.0.1.
+list of models. ``HTTP_PROXY`` applies too, unless ``NO_PROXY`` contains 127.0.0.1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`gateway audit`: the log of decisions and changes, with their users."""
+"""`gateway audit`: the log of decisions and changes."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def change(
 
 
 def _choose(catalog: SyncCatalog, ids: options.Texts, selection: Selection) -> Sequence[Entity]:
-    """Return the entities with *ids*, or else the selected ones. Require exactly one of both."""
+    """Return the entities with *ids*, or the selected ones. Exactly one of both is required."""
     if bool(ids) == (selection != _ALL):
         raise InvalidRequestError("give ids, or filters such as --kind and --text, but not both")
     page = catalog.list(None, selection, limit=None)

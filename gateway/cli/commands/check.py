@@ -1,4 +1,4 @@
-"""`gateway check`: test whether tools can be called, before an unattended run."""
+"""`gateway check`: tests before an unattended run."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _original_server(manifest: Manifest, tool: str) -> str:
 
 
 def _start(manifest: Manifest, servers: Iterable[str]) -> Mapping[str, str]:
-    """Start the configured *servers*. Return their failures, keyed by server; "" if it works."""
+    """Start the configured *servers*. Return each failure, keyed by server; "" if it works."""
     tests = [start_server(name, manifest) for name in set(servers) & manifest.servers.keys()]
     return {
         test.name: "; ".join(item.detail for item in test.diagnostics if item.code in _FAILED)

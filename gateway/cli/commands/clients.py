@@ -1,4 +1,4 @@
-"""`gateway import`, `install` and `uninstall`: servers in the files of other clients."""
+"""`gateway import`, `install` and `uninstall`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gateway dashboards`: dashboards, alerts, and a compose file that runs both."""
+"""`gateway dashboards`: files for Grafana and Prometheus."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""`gateway demo`: three conversations between a user and a model, over real servers.
-
-A scripted model replaces a real one. It searches with the user's words, calls the first match whose
-required arguments the conversation contains, and quotes the answer.
-"""
+"""`gateway demo`: three conversations over real servers, with a real or a scripted model."""
 
 from __future__ import annotations
 
@@ -55,7 +51,6 @@ _PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "excel": ("excel-mcp-server", "stdio"),
     "word": ("word_mcp_server",),
 }
-"""Command of each server, keyed by name. The extra ``demo`` installs them."""
 _OPTIONS = Options(upstream=UpstreamOptions(connect_timeout_s=120, first_listing_s=120))
 """Long timeouts, because three Python programs start at once for the first time."""
 _SCRIPTED = (
@@ -70,7 +65,6 @@ _INSTRUCTIONS = (
 _FOLDER = re.compile(r"the folder \"([^\"]+)\"")
 _FILE = re.compile(r"\b[\w-]+\.(?:xlsx|docx)\b")
 _ZONES = {"Tokio": "Asia/Tokyo"}
-"""Time zones that the scripted model knows, keyed by city."""
 _ZONE = re.compile(r"\b[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+\b")
 
 app = command_group()
@@ -83,9 +77,7 @@ class DemoRequest:
     title: str
     text: str
     expected_tool: str
-    """Id of the tool that the model must call, unknown to the model."""
     expected_file: str = ""
-    """File that must exist afterwards; empty if none is expected."""
 
 
 _REQUESTS = (
@@ -240,7 +232,6 @@ class Stage:
     openai: OpenAI
     model: str
     is_scripted: bool
-    """True if a scripted model answers."""
     folder: Path
     """Folder for the servers' files; deleted after the demo."""
     report: IndexReport
@@ -306,11 +297,7 @@ def open_stage() -> Iterator[Stage]:
 
 
 def find_program(name: str) -> str:
-    """Return the path of a program next to Python, or on ``PATH``.
-
-    Raises:
-        ConfigError: If the program is not installed.
-    """
+    """Return the path of a program next to Python or on ``PATH``, or raise a `ConfigError`."""
     path = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
     if path is None:
         raise ConfigError(

@@ -1,7 +1,4 @@
-"""`gateway doctor`: checks of the machine, the installation and the configuration.
-
-Only ``--connect`` starts servers and uses the network.
-"""
+"""`gateway doctor`: checks. Only ``--connect`` starts servers and uses the network."""
 
 from __future__ import annotations
 

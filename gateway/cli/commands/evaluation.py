@@ -1,4 +1,4 @@
-"""`gateway eval`: test requests, runs of them, and comparisons of runs."""
+"""`gateway eval`: test requests, their runs, and comparisons of runs."""
 
 from __future__ import annotations
 

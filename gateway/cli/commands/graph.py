@@ -1,4 +1,4 @@
-"""`gateway graph`: show, export, check, query and extend the graph of the tools."""
+"""`gateway graph`: the graph of the tools."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _edges(graph: ToolGraph) -> list[Fact]:
 
 
 def _rule(edge: Fact) -> str:
-    """Return the `GraphOptions` field of a derived edge's rule. Empty if declared."""
+    """Return the `GraphOptions` field of a derived edge's rule. Empty for a declared edge."""
     return "" if edge.declared else rule_of(edge.predicate, edge.origin)
 
 

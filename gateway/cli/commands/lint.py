@@ -1,4 +1,4 @@
-"""`gateway lint`: problems of tool definitions, and search texts that help."""
+"""`gateway lint`: problems of tool definitions, and helpful search texts."""
 
 from __future__ import annotations
 

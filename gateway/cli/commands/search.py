@@ -148,7 +148,7 @@ def _no_matches(result: SearchResult) -> RenderableType:
 def explanation(
     result: SearchResult, diagnostics: Sequence[Diagnostic], model: ModelView | None = None
 ) -> RenderableType:
-    """Return evidence, filtered entities, counts, times and the text for the model."""
+    """Return a search's evidence, filtered entities, counts, times and text for the model."""
     rows = [(name, match) for name, matches in _lists(result) for match in matches]
     # The matches, which have ranks, are the first rows.
     ranks = chain(map(to_jsonable, result.ranks), repeat({}))

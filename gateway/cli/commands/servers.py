@@ -1,4 +1,4 @@
-"""`gateway servers`: list, test, add and remove the servers of a configuration."""
+"""`gateway servers`: the servers of a configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gateway approve` and `gateway login`: decisions that only a person can make."""
+"""`gateway approve` and `gateway login`: decisions of a person."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def changes_of(manifest: Manifest, records: ListingStore) -> tuple[Change, ...]:
 
 
 def similar_of(manifest: Manifest, records: ListingStore) -> tuple[tuple[str, ...], ...]:
-    """Return groups of tools of different servers with nearly equal names.
+    """Return groups of the configured servers' tools with nearly equal names.
 
     Raises:
         StoreError: If the store cannot be read.

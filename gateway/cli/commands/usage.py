@@ -1,4 +1,4 @@
-"""`gateway usage`: outcomes of recorded calls, and the effect of learning from them."""
+"""`gateway usage`: outcomes of recorded calls."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """HTTP routes of catalog entities: list and read, and write with the scope `catalog:write`.
 
-* Hidden entities are answered like missing ones, so their ids are not revealed.
-* Callers cannot write entities that they could not read afterwards.
-* Definitions that a server lists must be changed at that server.
+Hidden entities are answered like missing ones, so their ids are not revealed. Callers cannot write
+entities that they could not read afterwards, nor definitions that a server lists.
 """
 
 from __future__ import annotations
@@ -152,15 +151,11 @@ async def _list_matching(
     *,
     scores: Mapping[str, float] | None = None,
 ) -> EntityList:
-    """List the entities that contain the requested text, ignoring case.
+    """List the entities that contain the requested text, ignoring case. An empty text lists all.
 
-    Args:
-        gateway: The searched gateway.
-        caller: The caller, who sees only permitted entities.
-        query: The request parameters. An empty text lists all entities.
-        listing: Name of the list for its cursors, and the kinds of its entities.
-        scores: Points, keyed by field. An entity scores the sum for fields that contain the text,
-            and the best comes first. None orders by id.
+    *listing* has the name of the list for its cursors, and the kinds of its entities. *scores* are
+    points, keyed by field. An entity scores the sum for fields that contain the text, and the best
+    comes first. None orders by id.
     """
     name, kinds = listing
     pager = Pager(name, query)

@@ -35,9 +35,7 @@ _END = r"$(?!\n)"
 _NAME = r"\w[\w .,:;@+/()&'#!?*=~%-]{0,255}"
 _SPACE = r"[A-Za-z0-9_.-]{1,64}"
 _KIND = r"(?!(?:tool|prompt|resource)(?![a-z0-9_-]))[a-z][a-z0-9_-]{0,63}"
-"""Kinds that clients can write. Only servers list tools, prompts and resources."""
 ENTRY_ID = re.compile(f"(?P<kind>{_KIND}):(?P<namespace>{_SPACE})/(?P<name>{_NAME})")
-"""Id of an entity that clients can write: ``kind:namespace/name``."""
 _STEP = rf"[\w-]{{1,{MAX_SEGMENT}}}"
 
 

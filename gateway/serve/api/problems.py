@@ -69,15 +69,7 @@ class ProblemDetails(BaseModel):
 
 
 class RefusedError(errors.GatewayError):
-    """A refused request. The response is a problem document with these fields.
-
-    Args:
-        status: HTTP status.
-        code: Stable code of the problem, for programs.
-        detail: Description of the fault, and its remedy.
-        errors: Individual faults of the request.
-        headers: Additional headers of the response.
-    """
+    """A refused request. `ProblemDetails` describes the fields of the response."""
 
     def __init__(
         self,

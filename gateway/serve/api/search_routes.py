@@ -279,11 +279,8 @@ def _fields(
 ) -> _Fields:
     """Return the fields of *entity* for all row classes.
 
-    Args:
-        entity: A result of the search, or a tool that was added for its server.
-        display: Score for display, 0 to 1.
-        match: The match of the entity. None for an added tool.
-        metadata_fields: Dot paths of the metadata to return. None returns all.
+    *display* is a score, 0 to 1. *match* is None for a tool that was added for its server.
+    *metadata_fields* are dot paths of the metadata to return. None returns all.
     """
     name, metadata = entity.name, entity.metadata
     shows_card = metadata_fields is None and _is_card(metadata)

@@ -47,12 +47,8 @@ def request_filters(
 ) -> Filters:
     """Return filters that select the entities that *caller* may find.
 
-    Args:
-        caller: The caller of the request.
-        snapshot: State of the catalog.
-        kinds: Kinds to select. None selects all.
-        tags: Tags that an entity must all have.
-        visibility: Options that include draft, deprecated and disabled entities.
+    None selects all *kinds*. An entity must have all *tags*. *visibility* can include draft,
+    deprecated and disabled entities.
     """
     statuses: dict[Status, bool] = {
         **dict.fromkeys(DEFAULT_STATUSES, True),
@@ -94,13 +90,13 @@ def resolve_kinds(
 
 
 def visible(snapshot: Snapshot, ids: Iterable[str], filters: Filters) -> dict[str, Entity]:
-    """Return the entities that still pass *filters* in *snapshot*, keyed by id."""
+    """Return the entities among *ids* that pass *filters* in *snapshot*, keyed by id."""
     mask, by_id = snapshot.mask(filters), snapshot.eligibility.by_id
     return {key: snapshot.entities[by_id[key]] for key in ids if key in by_id and mask[by_id[key]]}
 
 
 def sizes_of(snapshot: Snapshot, caller: Caller) -> dict[str, Any]:
-    """Return the sizes of the index, counting all entities that *caller* may see, even disabled."""
+    """Return the sizes of the index, counting entities of any status that *caller* may see."""
     mask = snapshot.mask(request_filters(caller, snapshot, visibility=EVERYTHING))
     vectors, graph = snapshot.vectors, snapshot.graph
     if graph and not passes_all(mask):

@@ -1,10 +1,11 @@
 """Sessions of the console: a cookie for each sign-in, and a CSRF token in every form.
 
-* A browser signs in at an identity provider (`gateway.serve.account`) or with a token of the API.
-  If the API needs no token, `gateway serve` prints a launch token.
-* Only tokens of identity providers are stored, because upstream servers may need them. A session
-  ends when its token expires or the accepted tokens change.
-* Forms contain a secret of the session (OWASP's synchronizer token pattern).
+A browser signs in at an identity provider (`gateway.serve.account`) or with a token of the API. If
+the API needs no token, `gateway serve` prints a launch token. A session ends when its token expires
+or the accepted tokens change.
+
+Only tokens of identity providers are stored, because upstream servers may need them. The CSRF token
+is OWASP's synchronizer token pattern.
 """
 
 from __future__ import annotations
@@ -142,7 +143,7 @@ class Sessions:
         )
 
     def _cookie_name(self, request: Request) -> str:
-        # Cookies ignore the port, so two gateways need different names.
+        # Cookies ignore the port, so two gateways on one machine need different names.
         name = f"gateway_console_{(request.scope.get('server') or ('', 0))[1]}"
         # Subdomains cannot set cookies with this prefix.
         return f"__Host-{name}" if self.is_secure(request) else name

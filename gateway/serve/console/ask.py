@@ -57,7 +57,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRow:
-    """A match or an entity added to it, with the reasons."""
+    """A match or an entity added to the matches, with the reasons."""
 
     kind: str
     """``match``, ``prerequisite``, ``related`` or ``next_step``."""
@@ -87,7 +87,7 @@ class SearchAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskData:
-    """One query and its results, once more for other settings."""
+    """One query and its results, with one or two settings."""
 
     query: str
     kind: str

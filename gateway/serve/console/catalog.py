@@ -1,7 +1,7 @@
 """Catalog page: a filtered list of entities, and a page for each entity.
 
-The list's address contains the search text, facet values and chosen ids, so the choice survives
-another search. Actions apply to the chosen ids, or to all entities that text and facets select.
+The list's address contains the search text, facet values and chosen ids. Actions apply to the
+chosen ids, or to all entities that text and facets select.
 """
 
 from __future__ import annotations

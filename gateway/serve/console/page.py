@@ -183,13 +183,13 @@ def pretty(value: object) -> str:
 
 
 def path(text: str) -> str:
-    """Escape *text* for the end of a URL path, with slashes if a segment is ``.`` or ``..``."""
+    """Escape *text* for the end of a URL path, and its slashes if a segment is ``.`` or ``..``."""
     takes_steps = {".", ".."} & {*text.split("/")}
     return quote(text.encode("utf-8", "replace"), safe="" if takes_steps else "/")
 
 
 def node(text: str) -> str:
-    """Return a graph node's readable id, for concepts without their namespace."""
+    """Return the readable id of a graph node. Ids of concepts lose their namespace."""
     return text.removeprefix(CONCEPT_BASE)
 
 

@@ -1,9 +1,7 @@
 """Recent spans of the process, in memory, and streams of new spans for the activity page.
 
-* Only spans of the gateway and of the MCP SDK are recorded, because URLs in others may contain
-  secrets.
-* Events and error messages are not recorded, because they may contain content, nor are names that
-  clients send in the SDK's spans. Captured content is truncated.
+Only spans of the gateway and of the MCP SDK are recorded, because URLs in others may contain
+secrets. Events, error messages, and names that clients send in the SDK's spans are not recorded.
 """
 
 from __future__ import annotations
@@ -141,7 +139,7 @@ class SpanRing(SpanProcessor):
 
 
 def _format_events(events: Sequence[tuple[int, SpanRecord]], last: int) -> Iterator[str]:
-    """Yield *events*, after the event number *last*, in SSE format, preceded by the gap."""
+    """Yield *events* in SSE format, first ``missed`` if there are gaps after the number *last*."""
     if events and (missed := events[0][0] - last - 1):
         yield f"event: missed\ndata: {missed}\n\n"
     for _, record in events:

@@ -1,8 +1,7 @@
 """Verification of JSON Web Tokens as access tokens (RFC 9068), and of ID tokens.
 
-* Only the issuer's own keys count. References to keys in a header (``jku``, ``x5u``, ``jwk``) are
-  ignored.
-* ID tokens, refresh tokens, and tokens bound to a key are rejected as access tokens.
+Only the issuer's own keys count. References to keys in a header (``jku``, ``x5u``, ``jwk``) are
+ignored. ID tokens, refresh tokens, and tokens bound to a key are rejected as access tokens.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ class AccessTokens:
         self._challenges = {issuer.issuer: issuer.challenge(metadata_url) for issuer in issuers}
 
     def challenge_of(self, bearer: BearerToken) -> Challenge:
-        """Return the challenge for a caller of *bearer* without a scope."""
+        """Return the challenge for a caller of *bearer* that lacks a scope."""
         return self._challenges.get(bearer.issuer, self.challenge)
 
     def missing_token(self) -> RefusedError:

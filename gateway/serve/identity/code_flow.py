@@ -1,9 +1,8 @@
 """Sign-in of people at an identity provider with OpenID Connect's authorization code flow.
 
-* Between the two steps, the state (`PendingSignIn`) is only in an encrypted cookie, so another
-  replica can handle the second step.
-* The ID token proves that the response belongs to this sign-in (nonce) and client. The caller comes
-  from the access token, or from the ID token if so configured.
+The state (`PendingSignIn`) is only in an encrypted cookie, so another replica can handle the second
+step. The ID token proves that the response belongs to this sign-in (nonce) and client. The caller
+comes from the access token, or from the ID token if so configured.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 * A user is ``ISSUER#SUBJECT``. The address of an issuer contains no ``#`` (RFC 8414, section 2), so
   users of different issuers are distinct.
-* Scopes and groups of the provider grant only the scopes that they are mapped to, and scopes with
-  ``scope_prefix`` themselves.
+* Scopes and groups of the provider grant only the scopes that they are mapped to. Scopes with
+  ``scope_prefix`` also grant themselves, except the gateway's own rights.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Issuer(StrictModel):
         return frozenset[str]().union(*mapped)
 
     def challenge(self, metadata_url: str) -> Challenge:
-        """Return the challenge for users without a scope.
+        """Return the challenge for users that lack a scope.
 
         *metadata_url* is the address of the protected resource's metadata.
         """
@@ -179,7 +179,7 @@ def _label(claims: Mapping[str, Any], claim: Claim) -> str:
 def _texts(
     claims: Mapping[str, Any], names: tuple[Claim, ...], *, splits: bool = True
 ) -> Iterator[str]:
-    """Yield the strings in the claims *names*. With *splits*, split them at spaces."""
+    """Yield the strings in the claims *names*. *splits* splits claims of one string at spaces."""
     for name in names:
         value = _find(claims, name)
         if isinstance(value, str):

@@ -31,11 +31,8 @@ async def find_metadata(
 ) -> Mapping[str, Any]:
     """Fetch the metadata of the provider *issuer*.
 
-    Args:
-        issuer: Exact identifier of the issuer.
-        needed: Purpose of each required https address, for messages, keyed by member of the
-            metadata.
-        timeout_s: Timeout of each request.
+    *needed* has the purpose of each required https address, for messages, keyed by member of the
+    metadata.
 
     Raises:
         UpstreamError: If the provider has no metadata, or they lack an address.
