@@ -44,7 +44,7 @@ class HttpOptions(OptionObject):
     """Maximum time to receive a complete request."""
     max_sessions: PositiveCount = 500
     """Maximum number of sessions of protocol versions before 2026-07-28; more are refused with 503.
-    A caller's sessions beyond half of them end the least recently used one."""
+    One caller can have half of them; another session ends the caller's least recently used one."""
     session_idle_s: Timeout = 900.0
     """Idle time after which a session ends."""
     drain_delay_s: Seconds | None = None
