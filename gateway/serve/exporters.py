@@ -37,7 +37,8 @@ def start_exporters(
     """Set the telemetry providers if an environment variable or *with_page* requires them.
 
     Providers of an instrumentation agent are kept. *processor* also receives spans, unless the
-    agent's provider accepts none. Return a page of metrics for Prometheus, None without *with_page*.
+    agent's provider accepts none. Return a page of metrics for
+    Prometheus, or None without *with_page*.
 
     Raises:
         ConfigError: If an exporter is not installed, or an environment variable is invalid.

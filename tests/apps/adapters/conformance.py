@@ -307,10 +307,7 @@ class Running(Finding):
     async def request_of_second_run(
         self, gateway: Gateway, cast: Cast, *, continues: bool
     ) -> ModelRequest:
-        """Find a tool in one run, and return the request of the next one.
-
-        With *continues*, both runs are one conversation.
-        """
+        """Return the request of a run after one that found a tool, in one conversation or not."""
         model = cast(find("play a song"), Turn("What song?"))
         async with client_of(model.base_url) as client:
             agent = self.agent(Setup(gateway), client)
