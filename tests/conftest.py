@@ -1,4 +1,4 @@
-"""Fixtures of all tests: a cache folder, and gateways that are closed at the end."""
+"""Fixtures of all tests: a cache folder, and gateways that are closed."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from gateway.types import ToolDefinition
 from tests.fakes import ListSource, Shelf, definitions, tool
 from tests.postgres_server import PostgresServer, running_server
 
-# The test profile has no deadlines, because machines differ. Half of hypothesis's usual number of
-# examples keeps the tests short.
+# Without deadlines, because machines differ, and with half of hypothesis's examples, to be fast.
 settings.register_profile("patient", deadline=None, max_examples=50, derandomize=False)
 settings.load_profile("patient")
 
@@ -34,10 +33,7 @@ CatalogOf = Callable[[int], tuple[ToolDefinition, ...]]
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Exclude the test objects from garbage collection.
-
-    There are thousands of them, and each collection would scan them all.
-    """
+    """Exclude the thousands of test objects from garbage collection, which would scan them."""
     gc.disable()
     try:
         return (yield)
@@ -50,11 +46,11 @@ def pytest_collection() -> Generator[None, object, object]:
 def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Use a temporary cache folder instead of the user's.
 
-    Tests must not leave entries in the shared catalog store, which all other tests would see, nor
-    answers of a registry, whose port another test may use.
+    All tests would see entries in a shared store, and a registry's answers may have another test's
+    port.
     """
     folder = tmp_path_factory.mktemp("gateway-cache")
-    # The processes of pytest-xdist have separate base folders, but share the converted encoders.
+    # The processes of pytest-xdist share only the converted encoders.
     shared = tmp_path_factory.getbasetemp()
     shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
     variables = {"GATEWAY_CACHE_DIR": str(folder), "GATEWAY_ENCODER_DIR": str(shared / "encoders")}
@@ -71,7 +67,7 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    """Yield a PostgreSQL server for all tests. Each test uses its own schema."""
+    """Yield a PostgreSQL server. Each test uses its own schema."""
     with running_server() as server:
         yield server
 
@@ -85,10 +81,7 @@ PATIENT = Options(
 
 @pytest.fixture
 def open_gateway() -> Iterator[OpenGateway]:
-    """Return a function that creates gateways: `open_gateway(definitions, **options)`.
-
-    Vectors are in memory, and the gateways are closed at the end.
-    """
+    """Create gateways with vectors in memory: `open_gateway(definitions, **options)`."""
     gateways: list[Gateway] = []
 
     def build(tools: Iterable[ToolDefinition] = (), **options: object) -> Gateway:
@@ -107,9 +100,7 @@ def open_gateway() -> Iterator[OpenGateway]:
 
 
 def with_own_store(open_gateway: OpenGateway, folder: Path) -> OpenGateway:
-    """Return a function that creates gateways, whose entries and approvals are stored in
-    *folder*.
-    """
+    """Create gateways whose entries and approvals are stored in *folder*."""
     own_options = replace(PATIENT, catalog_store_path=folder / "catalog.sqlite3")
 
     def build(*tools: object, **options: object) -> Gateway:
@@ -120,7 +111,7 @@ def with_own_store(open_gateway: OpenGateway, folder: Path) -> OpenGateway:
 
 @pytest.fixture
 def catalog() -> tuple[ToolDefinition, ...]:
-    """Return a small catalog of twelve tools."""
+    """A catalog of twelve tools."""
     return (
         tool("send_email", "Send an e-mail to somebody."),
         tool("read_email", "Read the newest e-mail of the inbox."),
@@ -139,19 +130,19 @@ def catalog() -> tuple[ToolDefinition, ...]:
 
 @pytest.fixture(scope="session")
 def catalog_of() -> CatalogOf:
-    """Return a function that creates catalogs of up to 3,000 distinct tools."""
+    """Create catalogs of up to 3,000 distinct tools."""
     return definitions
 
 
 @pytest.fixture(scope="session")
 def big_shelf() -> Shelf:
-    """Return a server with 3,000 tools, listed once for all tests that only read them."""
+    """A server with 3,000 tools, listed once, for tests that change nothing."""
     return Shelf(definitions(3000))
 
 
 @pytest.fixture(scope="session")
 def big(big_shelf: Shelf) -> Iterator[Gateway]:
-    """Return a gateway with 3,000 tools, for tests that change nothing."""
+    """A gateway with 3,000 tools, for tests that change nothing."""
     gateway = Gateway(
         strategy="auto",
         embedder=HashingEmbedder(),
@@ -165,7 +156,7 @@ def big(big_shelf: Shelf) -> Iterator[Gateway]:
 
 @pytest.fixture
 def install_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InstallPlugin]:
-    """Return a function that installs a package with one plugin, given its name and source."""
+    """Install packages with one plugin, given its name and source."""
     monkeypatch.syspath_prepend(tmp_path)
 
     def forget() -> None:

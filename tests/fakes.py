@@ -1,4 +1,4 @@
-"""Fakes shared by the tests. Fakes that hosts need too are in `gateway.testing`."""
+"""Fakes shared by the tests, in addition to `gateway.testing`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ SCOPES = (
 
 
 def definitions(count: int) -> tuple[ToolDefinition, ...]:
-    """Return *count* distinct tools with realistic names, texts and parameters."""
+    """Return distinct tools with realistic names, texts and parameters."""
     combined = ((verb, noun, scope) for scope, noun, verb in product(SCOPES, NOUNS, VERBS))
     tools = tuple(_definition(*words) for words, _ in zip(combined, range(count), strict=False))
     assert count == len(tools), f"only {len(tools)} distinct tools can be made"
@@ -150,7 +150,6 @@ def _wire(definition: ToolDefinition) -> types.Tool:
 
 
 def suspicious(definition: ToolDefinition) -> ToolDefinition:
-    """Return *definition* marked as suspicious."""
     note = Diagnostic(stage="catalog", code="tool_suspicious", detail=f"{definition.name!r}: odd")
     return replace(definition, diagnostics=(note,))
 
@@ -210,7 +209,7 @@ class Gate:
         self._waiting: list[Future[None]] = []
 
     def set(self) -> None:
-        """Open the gate for all current and future waiters."""
+        """Open the gate, also for future waiters."""
         with self._lock:
             self._open = True
             waiting, self._waiting = self._waiting, []
@@ -220,12 +219,10 @@ class Gate:
                 future.set_result(None)
 
     def clear(self) -> None:
-        """Close the gate again."""
         with self._lock:
             self._open = False
 
     async def wait(self) -> None:
-        """Wait until the gate is open."""
         passed: Future[None] = Future()
         with self._lock:
             if self._open:
@@ -237,7 +234,7 @@ class Gate:
 
 
 class Gated(HashingEmbedder):
-    """An embedder that embeds only as many documents as allowed, but all queries."""
+    """An embedder of a limited number of documents, and of all queries."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -255,11 +252,11 @@ class Gated(HashingEmbedder):
 
 
 class PanicError(BaseException):
-    """An exception like those of Rust libraries, which are not an `Exception`."""
+    """An exception like those of Rust libraries, not an `Exception`."""
 
 
 class TableNormalizer:
-    """A `Normalizer` with a table of rewrites. Other queries do not change."""
+    """A `Normalizer` with a table of rewrites."""
 
     model_id = "table"
     provider = "testing"
@@ -305,14 +302,14 @@ class BrokenStore:
 
 
 async def until(true: Callable[[], Awaitable[bool]]) -> None:
-    """Wait until background work makes the condition *true* hold."""
+    """Wait until background work makes *true* hold."""
     async with asyncio.timeout(30):
         while not await true():  # noqa: ASYNC110  (no event comes from the background)
             await asyncio.sleep(0)
 
 
 async def run_twice(_key: Hashable, work: Callable[[], Coroutine[Any, Any, V]]) -> V:
-    """Run equal work twice in sequence: a `Share` for requests that do not overlap."""
+    """Run equal work twice: a `Share` of requests that do not overlap."""
     await work()
     return await work()
 
@@ -328,17 +325,16 @@ def plain_embed(embedder: HashingEmbedder) -> Embed:
 
 
 def names(result: SearchResult) -> list[str]:
-    """Return the names of the matches at their sources, best first."""
+    """Return the names of the matches, best first."""
     return [match.name for match in result.matches]
 
 
 def codes(result: SearchResult) -> list[str]:
-    """Return the codes of the diagnostics, in order."""
     return [note.code for note in result.diagnostics]
 
 
 def every_id(result: SearchResult) -> Iterator[str]:
-    """Yield the id of each entity in all lists of *result*."""
+    """Yield the ids in all lists of *result*."""
     for matches in (result.matches, result.prerequisites, result.related, result.next_steps):
         yield from (match.id for match in matches)
 
@@ -351,7 +347,7 @@ def compile_snapshot(
     diagnostics: Sequence[Diagnostic] = (),
     options: GraphOptions | None = None,
 ) -> Snapshot:
-    """Compile *entities* into a snapshot, with vectors keyed by text."""
+    """Compile a snapshot, with vectors keyed by text."""
     compiler = SnapshotCompiler(options or GraphOptions())
     compiler.prepare(entities)
     compiler.vectors.add(rows or {})
@@ -364,21 +360,17 @@ def compile_graph(
     *,
     options: GraphOptions | None = None,
 ) -> ToolGraph:
-    """Compile the graph of *entities* and of the host's *documents*."""
     graph = compile_snapshot(entities, documents=documents, options=options).graph
     assert graph is not None
     return graph
 
 
 def eligibility_of(entities: Sequence[Entity]) -> Eligibility:
-    """Return the eligibility index of *entities*."""
     return Eligibility.of([entity.id for entity in entities], list(map(traits_of, entities)))
 
 
 def is_running(pid: str) -> bool:
-    """Return whether a process runs. An ended process that its parent has not reaped does not
-    count.
-    """
+    """Return whether a process runs. A zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:

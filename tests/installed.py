@@ -1,4 +1,4 @@
-"""Lookup of programs that tests start and `python -m pip` does not install."""
+"""Programs that tests start and `python -m pip` does not install."""
 
 from __future__ import annotations
 
@@ -12,13 +12,8 @@ import pytest
 def installed(name: str, *, package: str, environ: Mapping[str, str] = os.environ) -> str:
     """Return the path of the program *name*.
 
-    If it is missing, the test is skipped with the command that installs it. If ``CI`` is set, the
-    test fails instead.
-
-    Args:
-        name: Name of a program on ``PATH``.
-        package: Debian package of the program.
-        environ: Environment variables.
+    If it is missing, skip the test with the command that installs the Debian *package*. If ``CI``
+    is set, fail instead.
     """
     path = shutil.which(name)
     if path is None:

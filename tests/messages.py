@@ -60,7 +60,7 @@ class _Module:
 
 @dataclass(frozen=True, slots=True)
 class _Helper:
-    """A function that passes one of its parameters on as the text of a message."""
+    """A function that passes a parameter on as a message."""
 
     kind: str
     parameter: str
@@ -69,7 +69,7 @@ class _Helper:
 
 @dataclass(slots=True)
 class _Catalog:
-    """Error classes and helper functions, which are collected before messages."""
+    """Error classes and helper functions, collected before messages."""
 
     errors: set[str] = field(default_factory=set)
     helpers: dict[tuple[str, str], _Helper] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class _Catalog:
 
 
 def _assignments(body: ast.AST) -> _Scope:
-    """Return the values that are assigned to each name below *body*."""
+    """Return the values assigned to each name below *body*."""
     values: dict[str, list[ast.expr]] = defaultdict(list)
     for node in ast.walk(body):
         targets: list[ast.expr] = []
@@ -131,7 +131,7 @@ def _placeholder(value: ast.FormattedValue) -> str:
 
 
 def _templates(node: ast.expr, scopes: tuple[_Scope, ...]) -> Iterator[str]:
-    """Yield the texts that an expression may have, with placeholders."""
+    """Yield the possible texts of an expression, with placeholders."""
     match node:
         case ast.Constant(value=str(text)):
             yield text
@@ -152,7 +152,7 @@ def _texts(node: ast.expr, scopes: tuple[_Scope, ...]) -> list[str]:
 
 
 def _alternatives(node: ast.expr) -> list[ast.expr]:
-    """Return the expressions, one of which is the value of *node*."""
+    """Return the alternative expressions of *node*."""
     match node:
         case ast.IfExp(body=body, orelse=orelse):
             return [body, orelse]
@@ -164,11 +164,11 @@ def _alternatives(node: ast.expr) -> list[ast.expr]:
 
 
 def _assigned_texts(name: str, scopes: tuple[_Scope, ...]) -> Iterator[str]:
-    """Yield the texts of a variable, whose innermost scope counts."""
+    """Yield the texts of a variable in its innermost scope."""
     for position, scope in enumerate(scopes):
         if name in scope:
             for value in scope[name]:
-                # Only outer scopes are followed, so that the search ends.
+                # Only outer scopes, so that the search ends.
                 yield from _templates(value, scopes[position + 1 :])
             return
 
@@ -201,7 +201,7 @@ def _keyword(call: ast.Call, name: str) -> ast.expr | None:
 
 
 class _Visitor(ast.NodeVisitor):
-    """Collects messages of one module, and functions that pass a parameter on as a message."""
+    """Collects the messages and helper functions of one module."""
 
     def __init__(self, module: _Module, catalog: _Catalog) -> None:
         self._module = module
@@ -274,7 +274,7 @@ class _Visitor(ast.NodeVisitor):
         parameters = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
         is_method = parameters[:1] in (["self"], ["cls"])
         for node in ast.walk(argument):
-            # A formatted object (an id, a server) is part of another message.
+            # A formatted object is part of another message.
             if isinstance(node, ast.Name) and node.id in {"detail", "message", "reason", "text"}:
                 names = [*parameters, *(item.arg for item in function.args.kwonlyargs)]
                 if node.id in names:
@@ -284,7 +284,7 @@ class _Visitor(ast.NodeVisitor):
 
 
 def _help_texts(module: _Module) -> Iterator[tuple[int, str, str]]:
-    """Yield (line, kind, text) of commands, options and outputs of a module in `gateway.cli`."""
+    """Yield (line, kind, text) of commands, options and outputs of a module."""
     skipped: set[int] = set()
     for node in ast.walk(module.tree):
         match node:
@@ -334,7 +334,7 @@ def collect_messages() -> list[Message]:
     visitors: list[tuple[_Module, _Visitor]] = []
     size = -1
     while size < len(catalog.helpers):
-        # A helper may be called by another helper, so the search is repeated.
+        # Repeated, because helpers may call each other.
         size = len(catalog.helpers)
         visitors = [(module, _Visitor(module, catalog)) for module in modules]
         for module, visitor in visitors:
@@ -354,7 +354,6 @@ def collect_messages() -> list[Message]:
 
 
 def render() -> str:
-    """Return the page as Markdown."""
     parts = [_HEAD]
     for room, messages in groupby(collect_messages(), key=lambda message: message.room):
         lines = []

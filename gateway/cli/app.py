@@ -1,8 +1,7 @@
 """The root of the command line.
 
-A command's module is imported when the command is typed, so that ``--help`` and ``--version``
-load neither the catalog nor a model. If other distributions have plugins, these are loaded for
-``--help`` and for unknown commands.
+A command's module is imported when the command is typed. ``--help`` and ``--version`` therefore
+load neither the catalog nor a model. ``--help`` also loads plugins of other distributions.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from gateway.cli.exit_codes import EPILOG, INTERRUPTED
 from gateway.runtime import PLUGIN_GROUP, VERSION
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-"""Base class of usage errors; its module differs between versions of typer."""
+"""Base class of usage errors, whose module differs between versions of typer."""
 
 _MODULES = {
     **dict.fromkeys(("tools", "call", "index", "prepare"), "search"),
@@ -33,7 +32,7 @@ _MODULES = {
     "eval": "evaluation",
     "graph": "graph_edges",
 }
-"""Modules in `gateway.cli.commands` whose name differs from the command, keyed by command."""
+"""Modules in `gateway.cli.commands`, keyed by commands with another name."""
 COMMANDS: Mapping[str, str] = {
     "search": (
         "Search the tools of the configured servers, or other entries of the catalog (--kind)."
@@ -78,7 +77,7 @@ COMMANDS: Mapping[str, str] = {
 
 
 def load_command(name: str) -> Any:
-    """Import the module of a command and return the typer command or group."""
+    """Return the typer command or group of a command's module."""
     return _load(name, f"gateway.cli.commands.{_MODULES.get(name, name)}")
 
 
@@ -99,11 +98,7 @@ def _load(name: str, module: str) -> Any:
 
 
 def _plugin_commands() -> Mapping[str, Any]:
-    """Return the commands of plugins, keyed by name; empty if a plugin or the choice of plugins is
-    faulty.
-
-    `gateway doctor` reports the fault.
-    """
+    """Return the commands of plugins, keyed by name. Empty if a plugin is faulty."""
     if not entry_points(group=PLUGIN_GROUP):
         return {}
     from gateway.errors import Failed, attempt_call  # noqa: PLC0415  (loads asyncio)
@@ -133,15 +128,13 @@ def _report_usage_errors(*, as_json: bool) -> Iterator[None]:
 class JsonAwareGroup(TyperGroup):
     """The root group: loads commands when needed, and prints usage errors as JSON too.
 
-    If ``--json`` is typed before any ``--``, standard output is one JSON document even after a
-    usage error. The message for people is still printed to standard error, and the exit code is the
-    same.
+    With ``--json`` before any ``--``, standard output is then one JSON document.
     """
 
     as_json = False
 
     def resolve_command(self, ctx: typer.Context, args: list[str]):  # type: ignore[no-untyped-def,override]  # noqa: ANN201  (typer's own class of contexts is private)
-        """Load the command that is the first of *args*."""
+        """Load the command that is first in *args*."""
         name = args[0]
         if name in COMMANDS:
             self.commands[name] = _load_own(name)
@@ -150,7 +143,7 @@ class JsonAwareGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all commands, including commands of plugins."""
+        """Return all commands, including commands of plugins."""
         for name, command in _plugin_commands().items():
             listed = typer.Typer(add_completion=False)
             listed.command(name, help=command.summary)(lambda: None)
@@ -170,9 +163,7 @@ class JsonAwareGroup(TyperGroup):
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Return whether *arguments* contain ``--json``. Arguments after ``--`` belong to another
-    program.
-    """
+    """Return whether *arguments* contain ``--json`` before any ``--``."""
     return "--json" in arguments[: [*arguments, "--"].index("--")]
 
 
@@ -192,19 +183,15 @@ for _name, _summary in COMMANDS.items():
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit with its exit code.
-
-    Args:
-        arguments: Arguments after the program's name; None reads them from the process.
-    """
+    """Run the command line with *arguments*, or those of the process, and exit."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # A terminal with a small character set must not end a command.
+            # A small character set of the terminal must not end a command.
             stream.reconfigure(errors="replace")
     try:
         app(args=arguments)
     except KeyboardInterrupt:
-        # Raised while the command line was still being parsed.
+        # While the command line was being parsed.
         raise SystemExit(INTERRUPTED) from None
 
 

@@ -1,7 +1,7 @@
 """The decorator that declares commands, and the printing of their results and errors.
 
-Data goes to standard output, everything else to standard error. With ``--json`` standard output
-contains one JSON document, even if the command fails.
+Data goes to standard output, all else to standard error. With ``--json`` standard output is one
+JSON document, even if the command fails.
 """
 
 from __future__ import annotations
@@ -32,12 +32,11 @@ from gateway.types import CODES, Caller, Diagnostic, Status
 from graphs.errors import GraphError
 
 _NAME_CODES = frozenset({"name_qualified", "name_similar", "name_withheld"})
-"""Codes that are not printed as warnings, because `gateway doctor` and `gateway approve` report
-them for the whole configuration."""
+"""Codes that `gateway doctor` and `gateway approve` report, so commands do not print them."""
 
 
 def stderr() -> Console:
-    """Return a console that prints to standard error."""
+    """Return a console for standard error."""
     return Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
@@ -46,15 +45,15 @@ class Output:
     """The result of a command."""
 
     data: object
-    """Result that ``--json`` prints as one JSON document."""
+    """Result that ``--json`` prints."""
     view: RenderableType | None = None
-    """Text or table for people, printed without ``--json``. Control characters are removed from a
-    string; "" prints nothing; None prints *data* as tables."""
+    """Text or table printed without ``--json``. "" prints nothing; None prints *data* as tables.
+    Control characters are removed from a string."""
     _: KW_ONLY
     found: object = True
-    """False or empty if the command found nothing; the exit code is then 1."""
+    """If false or empty, the exit code is 1."""
     code: int = OK
-    """Exit code, if it is not 0; it overrides *found*."""
+    """Exit code, which overrides *found* unless it is 0."""
     notes: Sequence[str] = ()
     """Remarks printed to standard error after the view."""
 
@@ -92,7 +91,7 @@ _SELECTION_OPTIONS: dict[str, tuple[object, object]] = {
 
 
 def command_group(name: str = "") -> typer.Typer:
-    """Return a group of commands. A group without a name contains top-level commands."""
+    """Return a group of commands, which are top-level commands if *name* is empty."""
     return typer.Typer(
         name=name or None,
         help=COMMANDS.get(name),
@@ -105,24 +104,15 @@ def command_group(name: str = "") -> typer.Typer:
 def command(
     group: typer.Typer, name: str | None = None, *, has_json: bool = True, has_set: bool = True
 ) -> Callable[[F], F]:
-    """Register a function as a command of *group*.
+    """Register a function as a command of *group*, which prints the output and ends the process.
 
-    The command prints the returned output and ends the process.
-
-    A parameter declares its help as ``Annotated[Path, "--out", "-o", "A file."]``: the last
-    text is the help, and the texts before it are the names of the option. A keyword-only parameter
-    is an option, any other parameter an argument. A flag without names has an opposite
-    (``--no-…``) only if it is on by default.
+    ``Annotated[Path, "--out", "-o", "A file."]`` declares names and help of a parameter. A
+    keyword-only parameter is an option, any other one an argument. A flag without names has an
+    opposite (``--no-…``) only if it is on by default.
 
     A parameter ``caller`` adds the options --scope, --tenant and --user, and is None without them.
     A parameter ``selection`` adds --text, --kind, --server, --tag, --status and --only-enabled.
-    Every command has --verbose.
-
-    Args:
-        group: Group that gets the command.
-        name: Command as it is typed; None uses the function's name.
-        has_json: Add the option ``--json``.
-        has_set: Add the option ``--set``, if there is a parameter ``config``.
+    *has_set* adds ``--set`` if there is a parameter ``config``. *name* None is the function's name.
     """
 
     def register(function: F) -> F:
@@ -171,9 +161,7 @@ def _option(name: str, annotation: object, default: object) -> inspect.Parameter
 
 
 def _declared(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Return *parameter* with a typer annotation. The texts in its own annotation become the names
-    and the help of the option.
-    """
+    """Convert the texts in a parameter's annotation to a typer annotation."""
     if get_origin(parameter.annotation) is not Annotated:
         return parameter
     kind, *names, summary = get_args(parameter.annotation)
@@ -207,8 +195,7 @@ def _selection(text: str, enabled: bool | None, *chosen: Sequence[Any] | None) -
 _COMBINED_PARAMETERS: Mapping[
     str, tuple[dict[str, tuple[object, object]], Callable[..., object]]
 ] = {"caller": (_CALLER_OPTIONS, _caller), "selection": (_SELECTION_OPTIONS, _selection)}
-"""Parameters that are filled from several options: (the options, function that builds the
-value)."""
+"""Parameters built from several options: (the options, function that builds the value)."""
 
 
 def note(text: str) -> None:
@@ -217,7 +204,7 @@ def note(text: str) -> None:
 
 
 def warn(diagnostics: Iterable[Diagnostic]) -> None:
-    """Print warnings to standard error. Equal lines are printed once."""
+    """Print warnings to standard error, equal lines once."""
     lines = (
         f"{printable(item.detail or CODES.get(item.code, ''))} [{item.code}]"
         for item in diagnostics
@@ -234,10 +221,7 @@ class _LogLines(logging.Handler):
 
 @contextmanager
 def show_log(*, shown: bool) -> Iterator[None]:
-    """Print the gateway's log to standard error while the block runs, if *shown*.
-
-    The log includes the standard error of servers.
-    """
+    """Print the log of the gateway and its servers to standard error, if *shown*."""
     log, lines = logging.getLogger("gateway"), _LogLines()
     level = log.level
     if shown:
@@ -262,19 +246,17 @@ def _needs_plugins() -> Iterator[None]:
 
 @contextmanager
 def report_errors(*, as_json: bool) -> Iterator[None]:
-    """End the command with a message and an exit code if the block raises an error.
-
-    Errors of the gateway, errors of a graph and interruptions are reported.
+    """End the command with a message and an exit code if the block fails or is interrupted.
 
     Raises:
-        typer.Exit: If the block failed or was interrupted.
+        typer.Exit: After an error of the gateway or of a graph, or an interruption.
     """
     try:
         yield
     except (errors.GatewayError, GraphError) as error:
         text = error.with_stderr if isinstance(error, errors.UpstreamError) else str(error)
         stderr().print(Text.assemble(("error: ", "bold red"), printable(text)))
-        # The schema helps to correct the arguments of a call.
+        # The schema helps to correct the arguments.
         extra = {"schema": error.schema} if isinstance(error, errors.InvalidArgumentsError) else {}
         if as_json:
             error_data = {"type": type(error).__name__, "message": text, **extra}
@@ -298,14 +280,9 @@ def document_output(
     code: int = OK,
     more: Mapping[str, object] | None = None,
 ) -> Output:
-    """Return graph documents as a bundle that ``--graph`` reads, and as text; or write them.
+    """Return graph documents as a bundle that ``--graph`` reads, or write them to *folder*.
 
-    Args:
-        documents: Documents to return.
-        folder: Folder to write to; None prints the documents.
-        force: Overwrite existing files.
-        code: Exit code.
-        more: Additional members of the bundle.
+    *force* overwrites existing files. *more* has additional members of the bundle.
 
     Raises:
         ConfigError: If a file exists without *force*, or the folder cannot be written.

@@ -26,7 +26,5 @@ EXIT_CODES: Mapping[int, str] = {
     UNKNOWN: "a checked tool is unknown",
     INTERRUPTED: "interrupted from the keyboard",
 }
-"""Meanings of exit codes, keyed by code."""
 
 EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODES.items()) + "."
-"""The table of exit codes as ``--help`` prints it."""

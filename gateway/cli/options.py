@@ -9,9 +9,8 @@ from typing import Annotated
 from gateway import types
 
 DEFAULT_CONFIG = Path("mcp.json")
-"""Configuration file that commands read by default, in the current folder."""
 Texts = list[str] | None
-"""Values of an argument or option that may be repeated; None if it is not given."""
+"""Values of a repeatable argument or option; None if it is missing."""
 Config = Annotated[Path, "--config", "-c", "Configuration file."]
 Graph = Annotated[
     Path | None, "--graph", "-g", "Your Markdown-LD documents: a folder, a file or a bundle."
@@ -26,7 +25,7 @@ Normalize = Annotated[
     "Chat model that rewrites queries in English; its key is in GATEWAY_NORMALIZE_API_KEY.",
 ]
 CHOSEN: ContextVar[tuple[str, ...]] = ContextVar("chosen", default=())
-"""Values of ``--set`` of the running command, each as KEY=VALUE."""
+"""Values of ``--set``, each as KEY=VALUE."""
 Set = Annotated[Texts, "--set", "Set an option, such as search.limit=8; repeatable."]
 Verbose = Annotated[bool, "--verbose", "-v", "Print the log and the standard error of servers."]
 Json = Annotated[bool, "--json", "Print one JSON document on standard output."]

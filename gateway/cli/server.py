@@ -1,6 +1,4 @@
-"""The running server of `gateway serve`: transport, HTTP routes, and reloading of a changed
-configuration.
-"""
+"""The server of `gateway serve`: transport, routes, and reloading of a changed configuration."""
 
 from __future__ import annotations
 
@@ -37,14 +35,14 @@ _LOG_BURST_RECORDS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedParts:
-    """Optional parts that are served over HTTP in addition to MCP."""
+    """Optional parts served over HTTP."""
 
     metrics: MetricsPage | None = None
     api: bool = True
     console: ConsoleOptions | None = None
-    """Files of the console; None disables the console."""
+    """Files of the console; None disables it."""
     open_console: bool = False
-    """True if the console is opened in a browser at the start."""
+    """True to open the console in a browser."""
 
 
 def transport_of(
@@ -56,12 +54,8 @@ def transport_of(
 ) -> Transport:
     """Return the transport that serves *gateway*: pipes if *address* is None, otherwise HTTP.
 
-    Args:
-        gateway: Gateway to serve.
-        address: Address to listen on, and the accepted callers.
-        parts: Parts that are served over HTTP in addition to MCP.
-        shutdown: Notified when a signal stops the HTTP server.
-        authenticator: Identifies the caller of a request; None creates one from *address*.
+    *shutdown* is notified when a signal stops the HTTP server. Without *authenticator*, one is
+    created from *address*.
     """
     if address is None:
         return serve_stdio
@@ -119,7 +113,7 @@ def _sign_in_pages(
 
 
 def with_public_url(own_options: Options, address: HttpOptions | None) -> Options:
-    """Return *own_options* with a public URL: the server's loopback address, unless one is set."""
+    """Return *own_options*. On loopback, a missing public URL becomes the server's address."""
     if own_options.public_url or address is None or not address.port:
         return own_options
     if not is_loopback(address.host):
@@ -129,7 +123,7 @@ def with_public_url(own_options: Options, address: HttpOptions | None) -> Option
 
 
 def show_console(gateway: Gateway, console: ConsoleOptions) -> None:
-    """Serve *console* on a free port of this machine until the user stops it, and print its URL."""
+    """Serve *console* on a free port until the user stops it, and print its URL."""
     parts = ServedParts(api=False, console=console)
     with graceful_shutdown() as shutdown, suppress(KeyboardInterrupt):
         transport = transport_of(gateway, HttpOptions(port=0), parts, shutdown)
@@ -142,9 +136,7 @@ async def _wait(serve: Callable[[], Awaitable[None]]) -> None:
 
 
 def _announce(url: str, launch_token: str, *, opens: bool) -> None:
-    """Print the URL of the console with the token of this start, and open it in a browser if
-    *opens*.
-    """
+    """Print the console's URL with its sign-in token, and open it if *opens*."""
     entrance = f"{url}?token={launch_token}" if launch_token else url
     note(f"console: {entrance}")
     if opens:
@@ -170,19 +162,13 @@ async def run(
     config: Path,
     watched: Mapping[Path, OnChange] | None = None,
 ) -> None:
-    """Serve until *serve* returns, and reload *config* whenever it changes.
-
-    Args:
-        gateway: Gateway to serve.
-        serve: Function that serves it.
-        config: Configuration file of the gateway.
-        watched: Callbacks of other watched files, keyed by file.
+    """Run *serve*. When *config* or a *watched* file changes, reload it or run its callback.
 
     Raises:
         ConfigError: If the server cannot listen on the address.
     """
     indexing = asyncio.create_task(_index(gateway))
-    # Explanations of searches over HTTP are logged at DEBUG level by this logger only.
+    # Explanations of searches are logged only here, at DEBUG level.
     explained = logging.StreamHandler()
     log = logging.getLogger("gateway.search")
     log.addHandler(explained)
@@ -193,14 +179,14 @@ async def run(
         async with watch_files({config: lambda: _reload(gateway), **(watched or {})}):
             await serve()
     except ConfigError as error:
-        # The listener does not know the options of the command.
+        # The listener does not know the command's options.
         raise ConfigError(f"{error} (--host, --port)") from error
     finally:
         indexing.cancel()
 
 
 def limit_log(handler: logging.Handler) -> None:
-    """Limit the records per second of *handler*, because clients can cause records by requests."""
+    """Limit the records per second of *handler*, because clients can cause them."""
     records = Bucket(_LOG_RECORDS_PER_S, _LOG_BURST_RECORDS)
 
     def admits(_record: logging.LogRecord) -> bool:
@@ -213,7 +199,6 @@ def limit_log(handler: logging.Handler) -> None:
 
 
 async def _reload(gateway: Gateway) -> None:
-    """Reload the configuration and print the changes."""
     reloaded = await attempt(gateway.reload())
     if isinstance(reloaded, Failed):
         note(f"servers unchanged: {reloaded.reason}; after a correction the file is read again")
@@ -226,7 +211,7 @@ async def _reload(gateway: Gateway) -> None:
 
 
 async def _index(gateway: Gateway) -> None:
-    """List and index the servers before the first request, and print warnings."""
+    """Index the servers before the first request, and print warnings."""
     report = await attempt(gateway.report())
     if isinstance(report, Failed):
         note(f"the catalog could not be indexed: {report.reason}")

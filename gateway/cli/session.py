@@ -1,8 +1,6 @@
-"""Gateways for commands: read from a configuration file and indexed, with warnings on standard
-error.
+"""Gateways for commands, opened from a configuration file.
 
-* Without ``--config`` the file is ``./mcp.json``.
-* A server that cannot be used causes a warning; the other servers are used.
+A server that cannot be used causes a warning; the other servers are used.
 """
 
 from __future__ import annotations
@@ -42,10 +40,9 @@ from gateway.types.caller import ACTOR, TOKEN
 ONE_COMMAND = Options(
     upstream=UpstreamOptions(max_stale_s=0, first_listing_s=60, failure_ttl_s=600)
 )
-"""Options of a gateway that serves only one command, and therefore refreshes nothing in the
-background."""
+"""Options of a gateway for one command, which refreshes nothing in the background."""
 _LINE_S = 10.0
-"""Interval in seconds between lines of progress on a standard error that is not a terminal."""
+"""Interval in seconds between lines of progress, if standard error is not a terminal."""
 _STAGES: Mapping[str, str] = {
     "servers": "Starting servers and listing their tools",
     "model": "Preparing the embedding model",
@@ -62,11 +59,11 @@ class CatalogSession:
     gateway: SyncGateway
     strategy: Strategy
     report: IndexReport
-    """Report of the index build. Its diagnostics include warnings about the configuration."""
+    """Report of the index build, including warnings about the configuration."""
     code: int
     """Exit code: 3 if a server could not be used, otherwise 0."""
     on_progress: Progress
-    """Callback to which the command reports the progress of a stage."""
+    """Shows the progress of a stage."""
 
 
 def _best_strategy(own_options: Options) -> Strategy:
@@ -81,7 +78,7 @@ def _best_strategy(own_options: Options) -> Strategy:
 
 
 def read_config(config: Path) -> Manifest:
-    """Read a configuration file.
+    """Read a configuration file and the installation options that the user set.
 
     Raises:
         ConfigError: If the file is missing or cannot be read.
@@ -97,17 +94,13 @@ def read_config(config: Path) -> Manifest:
 
 
 def read_optional(config: Path) -> Manifest:
-    """Read a configuration file. If the default file is missing, return an empty configuration."""
+    """Read a configuration file, or return an empty one if the default file is missing."""
     is_missing = config == DEFAULT_CONFIG and not config.is_file()
     return Manifest(servers={}) if is_missing else read_config(config)
 
 
 def command_options(manifest: Manifest | None = None, base: Options | None = None) -> Options:
-    """Return *base* with the options that the user set; see `gateway.cli.settings`.
-
-    Args:
-        manifest: Parsed configuration; None if there is none.
-        base: Options of the command; None uses the defaults.
+    """Return *base*, or the defaults, with the options that the user set.
 
     Raises:
         ConfigError: If an option is unknown or invalid.
@@ -125,7 +118,7 @@ def provision_options(
     trust: Sequence[str] | None = None,
     known: bool | None = None,
 ) -> ProvisionOptions:
-    """Return the options of provisioning. Options of the command line override the configuration.
+    """Return the options of provisioning. The arguments override *manifest* unless empty or None.
 
     Raises:
         ConfigError: If an option is unknown or invalid.
@@ -140,11 +133,9 @@ def provision_options(
 
 
 def recording(own_options: Options) -> Options:
-    """Return options with the audit log on.
+    """Return options with the audit log on, and set the system's user as the actor of changes.
 
     The log stays off if the user turned it off or the plugin ``access`` is not installed.
-
-    Later changes are recorded as changes by the operating system's current user.
     """
     user = attempt_call(getuser)
     name = "" if isinstance(user, Failed) else user
@@ -156,7 +147,7 @@ def recording(own_options: Options) -> Options:
 
 @contextmanager
 def audited(own_options: Options, store: Store, action: str, detail: str) -> Iterator[None]:
-    """Record the change that the block makes in the audit log, with the current user as actor.
+    """Record the block's change, by the current user, in the audit log.
 
     Raises:
         StoreError: If the record cannot be written and `AuditOptions.on_failure` is ``refuse``.
@@ -172,7 +163,7 @@ def audited(own_options: Options, store: Store, action: str, detail: str) -> Ite
 
 
 def check_configured(name: str, servers: Collection[str]) -> None:
-    """Raise an InvalidRequestError unless *name* is one of *servers*."""
+    """Raise an `InvalidRequestError` unless *name* is one of *servers*."""
     if name not in servers:
         choices = ", ".join(servers) or "none"
         raise InvalidRequestError(
@@ -181,8 +172,7 @@ def check_configured(name: str, servers: Collection[str]) -> None:
 
 
 def open_store(own_options: Options) -> closing[Store]:
-    """Return the user's store, which is closed at the end of the block. The file is created by the
-    first write.
+    """Return the user's store for a ``with`` block. The first write creates the file.
 
     Raises:
         ConfigError: If the address of the store is invalid.
@@ -203,20 +193,18 @@ def open_session(  # noqa: PLR0913  (keyword-only, all but the file)
     normalize: str | None = None,
     changes: bool = False,
 ) -> Iterator[CatalogSession]:
-    """Open the gateway of a configuration, index its tools, and close it at the end of the block.
-
-    A recent tool list is used without starting its server.
+    """Open the gateway of a configuration, index its tools, and close it after the block.
 
     Args:
         config: Configuration file.
         strategy: Ranking strategy. ``graph`` needs no model; None uses the best installed one.
-        only: Tool id whose server alone is used; any other text uses all servers.
-        documents: Graph documents of the user: a folder, a file or a bundle.
-        relist: List every server again.
-        optional: Work without servers if the file is missing.
-        servers: Use the servers of the file; False uses none.
+        only: Id of a tool, to use only that tool's server. Any other text uses all servers.
+        documents: See `open_gateway`.
+        relist: List every server again. Otherwise recent listings are used.
+        optional: Work without servers if the default file is missing.
+        servers: Use the servers of the file.
         normalize: See `open_gateway`.
-        changes: True if the command changes something; changes are recorded in the audit log.
+        changes: Record changes in the audit log.
 
     Raises:
         ConfigError: If the file, the documents or the model cannot be used.
@@ -264,17 +252,14 @@ def open_gateway(
     normalize: str | None = None,
     on_progress: Progress | None = None,
 ) -> Iterator[Gateway]:
-    """Open a gateway with the servers of *manifest*, and close it at the end of the block.
-
-    The servers are not started yet.
+    """Open a gateway, with servers not started yet, and close it after the block.
 
     Args:
         manifest: Parsed configuration.
         strategy: Ranking strategy; None uses the best installed one.
         documents: Graph documents of the user: a folder, a file or a bundle.
-        options: Options of the gateway; None uses `ONE_COMMAND` with the options that the user set.
-        normalize: Chat model that rewrites queries; "" uses the model of *manifest*, None disables
-            rewriting.
+        options: None uses `ONE_COMMAND` with the options that the user set.
+        normalize: Chat model that rewrites queries; "" is that of *manifest*, None disables it.
         on_progress: Called during index builds; None shows progress bars.
 
     Raises:
@@ -321,14 +306,12 @@ def _normalizer(
 
 
 def with_model(settings: NormalizerSettings | None, model: str) -> NormalizerSettings:
-    """Return *settings* with the chat model *model*."""
+    """Return *settings* with another chat model."""
     return replace(settings, model=model) if settings else NormalizerSettings(model=model)
 
 
 def select_server(manifest: Manifest, name: str) -> Manifest:
-    """Return *manifest* with one server only, or with one virtual server and the servers it
-    uses.
-    """
+    """Return *manifest* with one server, or one virtual server and the servers it uses."""
     virtual = manifest.virtual.get(name)
     server_names = frozenset({name}) if virtual is None else virtual.servers
     return replace(
@@ -341,13 +324,10 @@ def select_server(manifest: Manifest, name: str) -> Manifest:
 
 @contextmanager
 def show_progress(clock: Clock = time.monotonic) -> Iterator[Progress]:
-    """Show one progress bar per stage while the block runs; yield the callback for progress.
+    """Show one progress bar per stage during the block, and yield the progress callback.
 
-    If standard error is not a terminal, print a line when a stage begins and a line with its
-    progress every ten seconds.
-
-    Args:
-        clock: Monotonic clock in seconds, used to estimate the remaining time.
+    If standard error is not a terminal, print a line when a stage begins, then at most one line of
+    progress every ten seconds. *clock* is monotonic, in seconds.
     """
     console = stderr()
     label, bar, *_ = progress.Progress.get_default_columns()

@@ -1,8 +1,6 @@
-"""Options of commands, merged from the configuration, the environment and ``--set``. The last one
-wins.
+"""Options of commands from the configuration, the environment and ``--set``. The last one wins.
 
-Every option of `Options` and `ProvisionOptions` has a key of section and name, such as
-``search.limit``.
+An option has a key of section and name, such as ``search.limit``.
 """
 
 from __future__ import annotations
@@ -26,24 +24,23 @@ _PREFIX = "GATEWAY_"
 _OTHER_VARIABLES = frozenset({"GATEWAY_CACHE_DIR"})
 """Variables that are not options, although their names begin like options of a section."""
 _SHORT_KEYS: Mapping[str, str] = {"usage": "usage.record", "on_change": "upstream.on_change"}
-"""Full keys of options that also have a short key, keyed by short key."""
+"""Full keys of options, keyed by short key."""
 _TRUST_KEYS = frozenset((
     "upstream.on_change", "upstream.on_suspicion", "chat.confirm", "installation", "public_url",
     "programs.destructive", "programs.wrapper", "audit.record", "audit.on_failure",
     "audit.keep_days",
 ))  # fmt: skip
-"""Options that decide about trust, or about the page where users type their tokens. Like paths and
-options of provisioning, they are never read from the file, because anybody who can write the file
-could weaken them."""
+"""Options about trust, or about the page where users type their tokens. Like paths and options of
+provisioning, they are never read from the file, because its authors could weaken them."""
 _SECRET_KEYS = frozenset({"store", "host_key"})
-"""Options whose value in the file must be a reference, because they may contain a secret."""
+"""Options that may contain a secret. Their value in the file must be a reference."""
 _OWN_TABLES = frozenset({"catalog.kinds", "catalog.rules", "policies"})
-"""Options that are set in a table of their own in the file, not under ``options``."""
+"""Options with a table of their own in the file, outside ``options``."""
 
 
 @cache
 def option_table() -> Mapping[str, Any]:
-    """Return the annotated types of all options that can be set without Python, keyed by option."""
+    """Return the types of all options that can be set without Python, keyed by option."""
     sections = {"": Options, "provision": ProvisionOptions}
     table: dict[str, Any] = {}
     while sections:
@@ -59,8 +56,7 @@ def option_table() -> Mapping[str, Any]:
 def read_settings(table: object) -> Mapping[str, object]:
     """Return the options that the user set, keyed by option.
 
-    Args:
-        table: Member ``options`` of the configuration: objects keyed by section.
+    *table* is the member ``options`` of the configuration.
 
     Raises:
         ConfigError: If a key is unknown, or a value has the wrong type or is out of range.
@@ -69,7 +65,7 @@ def read_settings(table: object) -> Mapping[str, object]:
 
 
 def _set_values(table: object) -> Iterator[tuple[str, str, object, bool]]:
-    """Yield (where the value is set, key, value, whether the value is text); the last one wins."""
+    """Yield (place of the setting, key, value, whether the value is text)."""
     if not isinstance(table, Mapping):
         raise ConfigError("'options' must be an object")
     for section, values in table.items():
@@ -97,7 +93,7 @@ def _variable(key: str) -> str:
 
 
 def mistyped_variables() -> Iterator[str]:
-    """Yield a message for each environment variable that looks like a misspelt option."""
+    """Yield a message for each environment variable that resembles an option."""
     names = _variables()
     sections = {key.partition(".")[0].upper() for key in option_table() if "." in key}
     starts = tuple(f"{_PREFIX}{section}_" for section in sections)
@@ -107,9 +103,7 @@ def mistyped_variables() -> Iterator[str]:
 
 
 def _read_setting(where: str, key: str, raw: object, is_text: bool) -> tuple[str, object]:
-    """Return the full key of the option *key*, and *raw* as the value of that option. *where* names
-    the place of the setting in messages.
-    """
+    """Return the full key of an option, and its value. Messages name the place *where*."""
     key, types = _SHORT_KEYS.get(key, key), option_table()
     if key in _OWN_TABLES or (key == "plugins" and not is_text):
         table = key.rpartition(".")[2]
@@ -133,7 +127,7 @@ def _read_setting(where: str, key: str, raw: object, is_text: bool) -> tuple[str
 
 
 def apply_settings(options: S, values: Mapping[str, object], section: str = "") -> S:
-    """Return *options* with the *values* of its *section* and of nested sections.
+    """Return *options* with *values* of *section* and of nested sections.
 
     Raises:
         ConfigError: If values contradict each other.

@@ -1,9 +1,7 @@
 """Signals and file changes of a running server.
 
-* SIGHUP, or a changed file, reloads the configuration.
-* SIGTERM stops the child processes before the server exits. A client closes the pipe of a server
-  that it started, waits some 2 s, and sends SIGTERM. Without this, a child process that ignores
-  its closed pipe would stay alive.
+At SIGTERM, the server stops its child processes, because one that ignores its closed pipe would
+stay alive.
 """
 
 from __future__ import annotations
@@ -26,10 +24,9 @@ some 10 s after SIGTERM."""
 
 @asynccontextmanager
 async def watch_files(files: Mapping[Path, OnChange]) -> AsyncIterator[None]:
-    """Run each file's callback when that file changes, while the block runs. SIGHUP runs all
-    callbacks.
+    """Run a file's callback when the file changes, during the block.
 
-    A file may be replaced, or deleted and created again. Callbacks run one after the other.
+    SIGHUP runs all callbacks. A file may be replaced, or deleted and created again.
     """
     hung_up, before = asyncio.Event(), {file: _stamp(file) for file in files}
 
@@ -59,7 +56,7 @@ async def watch_files(files: Mapping[Path, OnChange]) -> AsyncIterator[None]:
 
 
 def _stamp(file: Path) -> tuple[int, ...]:
-    """Return a value that changes with the file's content; empty if the file is missing."""
+    """Return a value that changes with the file; empty if the file is missing."""
     with suppress(OSError):
         stat = file.stat()
         return stat.st_mtime_ns, stat.st_size, stat.st_ino
@@ -73,17 +70,13 @@ class Shutdown:
         self._limit_s = limit_s
         self._was_signalled = False
         self.close: Callable[[], None] = lambda: None
-        """Callback that closes the started processes within seconds."""
+        """Closes the started processes within seconds."""
         self.kill: Callable[[], None] = lambda: None
-        """Callback that kills the started processes if the shutdown takes too long."""
+        """Kills the started processes if the shutdown takes too long."""
         self.has_begun = False
 
     def note_signal(self, number: int) -> None:
-        """Start the time limit of the shutdown, after which the process is ended. *number* is the
-        signal.
-
-        A second signal ends the process at once.
-        """
+        """Start the time limit of the shutdown. A second signal ends the process at once."""
         limit_s = 0 if self._was_signalled else self._limit_s
         self._was_signalled = True
         timer = threading.Timer(limit_s, self._exit_at_once, (number,))
@@ -101,12 +94,12 @@ class Shutdown:
 def graceful_shutdown(limit_s: float = LIMIT_S) -> Iterator[Shutdown]:
     """Run the shutdown's callback and exit when SIGTERM arrives during the block.
 
-    A shutdown that the server has begun itself continues. After *limit_s*, or at a second signal,
-    the process is ended.
+    A shutdown that the server itself began continues. After *limit_s*, or at a second signal, the
+    process is ended.
     """
     shutdown = Shutdown(limit_s)
 
-    # This is a thread because the main thread may wait for a pipe forever.
+    # A thread, because the main thread may wait for a pipe forever.
     def on_signal(number: int, _frame: FrameType | None) -> None:
         shutdown.note_signal(number)
         if not shutdown.has_begun:

@@ -1,7 +1,6 @@
-"""Conversion of values to JSON and to tables for people. This module does not print.
+"""Conversion of values to JSON and to tables for people.
 
-* Text from servers is shown without markup and without control characters.
-* A table shows the values of ``--json``; headings may be plainer than the keys.
+Text from servers is shown without markup and control characters.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ _STYLES: Mapping[str, str] = {
     **dict.fromkeys(("warn", "ask"), _UNSURE),
     **dict.fromkeys(("fail", "refuse", "no"), _BAD),
 }
-"""Colours of table cells, keyed by the text of the cell."""
+"""Colours of table cells, keyed by text."""
 
 
 def printable(text: str) -> str:
-    """Return *text* without characters that could control a terminal."""
+    """Return *text* without characters that control a terminal."""
     return text.translate(_CONTROLS).encode("utf-8", "replace").decode()
 
 
@@ -72,7 +71,7 @@ def to_json(value: object) -> str:
 
 
 class _WordTable(Table):
-    """A table that breaks a word into two lines only if the terminal is too narrow for the word."""
+    """A table that breaks words only if the terminal is too narrow."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         widths = [column.min_width or 0 for column in self.columns]
@@ -84,7 +83,7 @@ class _WordTable(Table):
 
 
 def age_text(seconds: float | None) -> str:
-    """Return a duration as an age such as "3 h ago", in its largest unit; empty for None."""
+    """Return an age such as "3 h ago", in its largest unit; "" for None."""
     if seconds is None:
         return ""
     units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
@@ -95,10 +94,8 @@ def age_text(seconds: float | None) -> str:
 def table(items: Iterable[object], *columns: str) -> Table:
     """Return a table without a frame: one row per item, one column per path.
 
-    Args:
-        items: Values, or JSON objects.
-        columns: Paths such as ``definition.description``. The heading is the last name of the path;
-            a prefix gives another heading: ``about=definition.description``.
+    Paths are such as ``definition.description``. The heading is the last name of the path, or a
+    prefix: ``about=definition.description``.
     """
     view = _WordTable(box=None, header_style="bold")
     paths = [column.rpartition("=")[2].split(".") for column in columns]
@@ -117,7 +114,7 @@ def table(items: Iterable[object], *columns: str) -> Table:
 
 
 def pairs(values: Mapping[str, object]) -> Table:
-    """Return a table of one line per value, its name first. Null and empty values are omitted."""
+    """Return a table of names and values, without null and empty values."""
     view = Table(box=None, show_header=False)
     view.add_column(style="bold")
     view.add_column(overflow="fold")
@@ -128,9 +125,7 @@ def pairs(values: Mapping[str, object]) -> Table:
 
 
 def document(data: object) -> RenderableType:
-    """Return an object as text: single values as lines, nested objects and lists of objects as
-    tables.
-    """
+    """Return an object as text: single values as lines, nested ones as tables."""
     single: dict[str, object] = {}
     parts: list[RenderableType] = []
     for name, value in to_jsonable(data).items():
@@ -144,7 +139,7 @@ def document(data: object) -> RenderableType:
 
 
 def _member(item: Any, path: list[str]) -> Any:
-    """Return the value at *path* in an object, or the values of each object in a list."""
+    """Return the value at *path* in an object, or of each object in a list."""
     if isinstance(item, list):
         return [_member(part, path) for part in item]
     if not path:

@@ -1,15 +1,8 @@
-"""Sign-in and sign-out of browsers at identity providers, encrypted cookies, and simple HTML pages.
+"""Sign-in of browsers at identity providers, encrypted cookies, and simple HTML pages.
 
-* A sign-in belongs to the browser in which it started, because its state, nonce and verifier are in
-  an encrypted cookie of that browser. An attacker cannot sign another browser in, and each response
-  of the provider is accepted once.
-* A sign-in returns to the page where it started, and only to pages of this server. Addresses never
-  contain tokens. One address contains the provider's code, and the browser leaves it immediately.
-* The result is a session of `gateway.serve.console.access`, for the console and for the pages where
-  users sign in to servers.
-
-If the host configures a key, all replicas can read each other's cookies. Without a key, cookies are
-valid in this process only.
+The state of a sign-in is in an encrypted cookie, so an attacker cannot sign another browser in. A
+sign-in returns only to pages of this server. Addresses never contain tokens. The browser
+immediately leaves the one address that contains the provider's code.
 """
 
 from __future__ import annotations
@@ -42,13 +35,13 @@ from gateway.storage.host_key import decrypt, encrypt, host_keys
 class SealedCookie:
     """Encrypted cookie that stores data in the browser between two requests.
 
-    The cookie is SameSite=Lax, because another site redirects the browser back.
+    It is SameSite=Lax, because another site redirects the browser back.
 
     Args:
-        name: Name of the cookie. Over HTTPS it gets the prefix ``__Host-``, so that sibling
-            domains cannot set it.
-        options: Options that may contain the host's encryption key.
-        life_s: Maximum age of the cookie, in seconds.
+        name: Name, with the prefix ``__Host-`` over HTTPS, so that sibling domains cannot set it.
+        options: Options with the host's encryption key, which replicas share. Without a key, only
+            this process can read the cookie.
+        life_s: Maximum age of the cookie.
     """
 
     def __init__(self, name: str, options: Options, life_s: float) -> None:
@@ -59,13 +52,12 @@ class SealedCookie:
         """Set the cookie in *response* to *content*, a JSON value. *secure* is True for HTTPS."""
         text = json.dumps(content, ensure_ascii=False)
         name = self._name(secure=secure)
-        # The cookie's name is part of the encryption, so a value copied to a cookie of another name
-        # is invalid.
+        # With the name in the encryption, the value is invalid in another cookie.
         value = encrypt(self._keys, text, place=name).hex()
         response.set_cookie(name, value, self._life_s, secure=secure, httponly=True, samesite="lax")
 
     def get(self, request: Request, *, secure: bool) -> Any:
-        """Return the content of the cookie in *request*. None if it is missing or invalid."""
+        """Return the cookie's content. None if it is missing or invalid."""
         name = self._name(secure=secure)
         try:
             sealed = bytes.fromhex(request.cookies.get(name, ""))
@@ -87,7 +79,7 @@ LIFE_S = 600.0
 """Maximum duration of a sign-in, in seconds."""
 _MAX_USED = 10_000
 _MAX_PATH_BYTES = 1000
-"""Maximum length of the path to return to, because a longer one does not fit into a cookie."""
+"""Maximum length of the path to return to. A longer one does not fit into a cookie."""
 _PAGES = (CONSOLE, SIGN_IN)
 _FOREIGN = (
     "This sign-in did not start in this browser in the last ten minutes, or it was already used."
@@ -99,13 +91,13 @@ _ADVICE: Mapping[int, str] = {
     403: "You are signed in, but {reason}. Ask the administrator of the identity provider for "
     "them.",
 }
-"""Messages for the person after a failed sign-in, keyed by HTTP status of the refusal."""
+"""Messages for the person after a failed sign-in, keyed by HTTP status."""
 
 
 def local_path(path: str) -> str:
-    """Return *path* if it is a page of this server, so that no link leads to another site.
+    """Return *path* if it is a page for sign-in or of the console, otherwise `CONSOLE`.
 
-    Any other path, and a path of more than 1,000 bytes, is replaced by `CONSOLE`.
+    Links then never lead to another site. A path of more than 1,000 bytes is replaced too.
     """
     is_own = any(path == root or path.startswith(f"{root}/") for root in _PAGES)
     is_plain = "\\" not in path and path.isprintable()
@@ -113,32 +105,21 @@ def local_path(path: str) -> str:
 
 
 def sign_in_links(sessions: Sessions, to: str) -> Iterator[tuple[str, str]]:
-    """Yield the address that starts a sign-in at each identity provider, and the provider's name.
+    """Yield (address that starts a sign-in, provider's name) for each identity provider.
 
-    Args:
-        sessions: The browser sessions.
-        to: Path of this server to which the browser returns after the sign-in.
+    The browser returns to *to*, a path of this server.
     """
     for issuer, sign_in in sessions.authenticator.sign_ins.items():
         yield _address(issuer, to), sign_in.label
 
 
 def signed_out_address(issuer: str) -> str:
-    """Return the address of the page that follows a sign-out.
-
-    Args:
-        issuer: Identity provider at which the session had signed in.
-    """
+    """Return the address of the page after a sign-out from *issuer*."""
     return f"{ACCOUNT}/signed-out?{urlencode({'issuer': issuer})}"
 
 
 def account_routes(sessions: Sessions, options: Options) -> Sequence[Route]:
-    """Return the routes below `ACCOUNT`, for an application behind the guard.
-
-    Args:
-        sessions: Sessions of browsers, and the accepted tokens.
-        options: Options that may contain the host's encryption key.
-    """
+    """Return the routes below `ACCOUNT`, for an application behind the guard."""
     pages = _Pages(sessions, options)
     return (
         Route(f"{ACCOUNT}/sign-in", pages.begin, methods=["GET"]),
@@ -167,9 +148,9 @@ class _Pages:
         return response
 
     async def complete(self, request: Request) -> Response:
-        """Handle the identity provider's response, in the browser where the sign-in started."""
+        """Handle the provider's response in the browser where the sign-in started."""
         response = await self._answer(request)
-        # The address of this page contains a code, so it is not sent to other pages.
+        # The address contains a code, which other pages must not get.
         response.headers["Referrer-Policy"] = "no-referrer"
         return response
 
@@ -195,15 +176,14 @@ class _Pages:
         except RefusedError as error:
             text = _ADVICE.get(error.status, "{reason}").format(reason=error)
             return message(text, error.status, more=again)
-        # The browser treats a redirect as a request from the provider's site, and would not send
-        # the strict session cookie. A page that refreshes itself avoids this.
+        # After a redirect from the provider's site, the browser would not send the strict cookie.
         go_on = f'<meta http-equiv="refresh" content="0;url={escape(to)}">'
         response = page("You are signed in", link(to, "Go on"), head=go_on)
         self._sessions.set_cookie(response, request, self._sessions.admit(bearer, change))
         return response
 
     async def signed_out(self, request: Request) -> Response:
-        """Return a page with a link to sign out at the identity provider too."""
+        """Return a page with a link to sign out at the provider too."""
         issuer = request.query_params.get("issuer", "")
         sign_in = self._sessions.authenticator.sign_ins.get(issuer)
         url = await sign_in.sign_out_address() if sign_in else ""
@@ -242,27 +222,21 @@ button{{margin-bottom:.5rem}}</style><h1>{title}</h1>{body}</html>"""
 
 
 def page(title: str, body: str, status: int = 200, *, head: str = "") -> Response:
-    """Return an HTML page. *title*, *body* and *head* are HTML markup."""
+    """Return an HTML page from the HTML markup *title*, *body* and *head*."""
     return HTMLResponse(_PAGE.format(title=title, body=body, head=head), status, headers=HEADERS)
 
 
 def message(text: str, status: int = 200, *, more: str = "") -> Response:
-    """Return an HTML page with *text*.
-
-    Args:
-        text: Plain text, which is escaped.
-        status: HTTP status.
-        more: HTML markup after the text.
-    """
+    """Return an HTML page with the plain *text*, and then the HTML markup *more*."""
     return page("Sign-in", f"<p>{escape(text)}</p>{more}", status)
 
 
 def error_page(error: GatewayError, *, more: str = "") -> Response:
-    """Return an HTML page with the message of *error*, followed by the HTML markup *more*."""
+    """Return an HTML page with the error's message, and then the HTML markup *more*."""
     status = error.status if isinstance(error, RefusedError) else 400
     return message(str(error), status, more=more)
 
 
 def link(url: str, text: str) -> str:
-    """Return the HTML markup of a paragraph that contains one link."""
+    """Return an HTML paragraph with one link."""
     return f'<p><a href="{escape(url)}">{escape(text)}</a></p>'

@@ -1,8 +1,7 @@
 """Bearer tokens (RFC 6750), their callers, and the scopes that are rights of the server.
 
 * Only the SHA-256 of a token is stored. Tokens are compared in constant time.
-* Eight scopes are rights: to use parts of the API, to read metrics and the audit log, to install
-  servers, to call tools, and to search one part. All other scopes are required scopes of entities.
+* The scopes in `OPERATOR` are rights. All other scopes are required scopes of entities.
 * ``/mcp`` and the API accept the same tokens. The MCP SDK binds a session to its first caller.
 """
 
@@ -25,46 +24,44 @@ from gateway.types import ANYONE, Caller
 from gateway.types.caller import TOKEN
 
 REALM = 'Bearer realm="gateway"'
-"""Start of the ``WWW-Authenticate`` header in responses that require a token."""
 WRITE = "catalog:write"
 """Right to add, change and remove entities."""
 ADMIN = "catalog:admin"
-"""Right to rebuild the index, and to read the reason why a build failed."""
+"""Right to rebuild the index, and to read why a build failed."""
 METRICS = "metrics:read"
-"""Right to read metrics and the spans of all callers, which name tools and servers that the reader
-may not see."""
+"""Right to read metrics and spans, which name tools that the reader may not see."""
 INSTALL = "catalog:install"
 """Right to install servers, with `gateway serve --with install`."""
 CALL = "catalog:call"
 """Right to call tools from the console. Clients of ``/mcp`` need no right to call."""
 AUDIT = "audit:read"
 """Right to read the audit log, which names users and their calls. Callers with a tenant see only
-the rows of their tenant."""
+its rows."""
 AUDIT_ALL = "audit:read:all"
-"""Right to read the audit rows of all tenants, for callers that have a tenant and `AUDIT`."""
+"""Right of callers with a tenant and `AUDIT` to read the audit rows of all tenants."""
 OPERATOR = frozenset({WRITE, ADMIN, METRICS, INSTALL, CALL, AUDIT, AUDIT_ALL})
-"""Rights of the operator's token, and of all callers if the server requires no token."""
+"""Rights of the operator, and of all callers if the server requires no token."""
 CALLER = "gateway.caller"
-"""Key of the caller in the ASGI scope. The guard sets it."""
+"""Key of the caller in the ASGI scope, set by the guard."""
 CHALLENGE = "gateway.challenge"
-"""Key of the `Challenge` in the ASGI scope. The guard sets it."""
+"""Key of the `Challenge` in the ASGI scope, set by the guard."""
 LIVENESS = "/api/health"
 """Path of the only API operation that needs no token."""
 LIVEZ = "/livez"
 READYZ = "/readyz"
 PROBES = frozenset({LIVEZ, READYZ})
 """Paths of the probes, which need no token. They accept any Host header, because orchestrators use
-the address of a container."""
+a container's address."""
 Scope = Annotated[str, Field(pattern=r"^[\x21\x23-\x5b\x5d-\x7e]{1,128}$")]
-"""A scope, in the syntax of RFC 6749, section 3.3."""
+"""Scope in the syntax of RFC 6749, section 3.3."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Challenge:
-    """Information in refusals that tells a client how to get a token with the missing scope."""
+    """Information in a refusal on how to get a token with the missing scope."""
 
     metadata_url: str = ""
-    """Address of the metadata of the protected resource (RFC 9728). Empty without metadata."""
+    """Address of the protected resource's metadata (RFC 9728). Empty without metadata."""
     granting: Mapping[str, str] | None = None
     """Scope to request from the identity provider, keyed by the gateway's scope that it grants.
     None if both have the same name."""
@@ -74,13 +71,8 @@ class Challenge:
     ) -> RefusedError:
         """Return a refusal with the header ``WWW-Authenticate`` (RFC 6750, section 3).
 
-        Args:
-            status: HTTP status.
-            code: Stable code of the problem, for programs.
-            detail: Description of the fault, and its remedy.
-            error: Error code of RFC 6750. Empty if the request had no token.
-            scope: Scopes that the client should request from the identity provider. Empty names
-                none.
+        *error* is an error code of RFC 6750. It is empty if the request had no token. *scope* names
+        scopes to request from the identity provider.
         """
         named = {"error": error, "scope": scope, "resource_metadata": self.metadata_url}
         parts = [f'{name}="{value}"' for name, value in named.items() if value]
@@ -89,39 +81,34 @@ class Challenge:
 
 
 NO_PROVIDER = Challenge()
-"""Challenge of a server without an identity provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BearerToken:
-    """An accepted bearer token, and the caller that it identifies."""
+    """An accepted bearer token and its caller."""
 
     name: str
     caller: Caller
     digest: bytes = field(default=b"", repr=False)
-    """SHA-256 of the token's secret, which is not stored. Empty for tokens of identity providers,
-    and if no token is required."""
+    """SHA-256 of the token. Empty for tokens of identity providers, and if no token is required."""
     issuer: str = ""
     """Identity provider that issued the token. Empty for tokens of the token file."""
     expires_at: float = math.inf
-    """Expiry of the token, as Unix time in seconds."""
+    """Expiry as Unix time in seconds."""
 
     @classmethod
     def from_secret(cls, name: str, secret: str, caller: Caller) -> BearerToken:
-        """Return a token that is identified by *secret*, of which only the hash is stored."""
+        """Return a token that is identified by the hash of *secret*."""
         return cls(name=name, caller=caller, digest=_digest(secret))
 
     def with_audit_name(self) -> BearerToken:
-        """Return the token with its issuer or name in its caller's attributes, for the audit
-        log.
-        """
+        """Return the token with its issuer or name in its caller, for the audit log."""
         attributes = {**self.caller.attributes, TOKEN: self.issuer or self.name}
         return replace(self, caller=replace(self.caller, attributes=attributes))
 
     def to_user(self) -> AuthenticatedUser:
         """Convert the token to a user of the MCP SDK. `caller_of` converts it back."""
-        # The issuer lets the SDK distinguish sessions of two users with the same name: one of the
-        # token file, one of a provider.
+        # With the issuer, the SDK distinguishes users of the same name.
         issuer = {"iss": self.issuer} if self.issuer else {}
         access = AccessToken(
             token="",
@@ -142,22 +129,18 @@ class ConnectionContext:
 
 
 def caller_of(context: ServerRequestContext[Any]) -> Caller:
-    """Return the caller of a request.
-
-    The access token identifies it. A request without a token has the caller of its connection.
-    """
+    """Return the caller of a request's access token, or else of its connection."""
     scope = getattr(context.request, "scope", {})
     user, noted = scope.get("user"), scope.get(CALLER)
     if isinstance(user, AuthenticatedUser):
-        # The caller that the guard set also contains the token, which upstream servers may need for
-        # token exchange.
+        # Only the guard's caller has the token, which upstream servers may need.
         return noted if isinstance(noted, Caller) else caller_of_token(user.access_token)
     connection = context.lifespan_context
     return connection.caller if isinstance(connection, ConnectionContext) else ANYONE
 
 
 def caller_of_token(access: AccessToken) -> Caller:
-    """Return the caller described by an access token: its scopes, subject and claim ``tenant``."""
+    """Return the caller with the scopes, subject and claim ``tenant`` of an access token."""
     tenant = (access.claims or {}).get("tenant")
     return Caller(
         user=access.subject or "",
@@ -181,7 +164,7 @@ def check_right(caller: Caller, right: str, challenge: Challenge = NO_PROVIDER) 
 
 
 def find_token(tokens: Sequence[BearerToken], secret: str) -> BearerToken | None:
-    """Return the token in *tokens* whose secret is *secret*, or None if it is unknown.
+    """Return the last of *tokens* with this *secret*. None if it is unknown.
 
     A token without a digest accepts any secret.
     """

@@ -41,16 +41,13 @@ METADATA_PATH = "/.well-known/oauth-protected-resource"
 class Authenticator:
     """Authenticates requests. The accepted tokens can be replaced while the server runs.
 
-    Args:
-        options: Accepted callers and identity providers.
-        clock: Clock in seconds, for the age of the providers' keys.
+    *clock* returns seconds, for the age of the providers' keys.
     """
 
     def __init__(self, options: HttpOptions, *, clock: Clock = time.monotonic) -> None:
         self._clock = clock
         self.changes = 0
-        """Number of times that the accepted tokens were replaced. Browser sessions from before a
-        replacement end."""
+        """Number of replacements of the accepted tokens. Each ends all browser sessions."""
         self._accept(options)
         self._trust(options)
 
@@ -79,7 +76,7 @@ class Authenticator:
             for issuer in options.issuers
             if issuer.sign_in
         }
-        """Browser sign-ins, keyed by issuer. Only providers that offer sign-in are included."""
+        """Browser sign-ins of the providers that offer them, keyed by issuer."""
         self._metadata = _metadata(options)
         self._metadata_paths = {METADATA_PATH, urlsplit(url).path} if url else set[str]()
 
@@ -93,15 +90,13 @@ class Authenticator:
         return self._metadata if path in self._metadata_paths else None
 
     def challenge_of(self, bearer: BearerToken) -> Challenge:
-        """Return the challenge for a caller that used *bearer* and lacks a scope."""
+        """Return the challenge for a caller of *bearer* that lacks a scope."""
         return self._access_tokens.challenge_of(bearer)
 
     async def authenticate(self, authorization: Sequence[str], query: str = "") -> BearerToken:
         """Return the accepted token of a request, with its caller.
 
-        Args:
-            authorization: All values of the request's ``Authorization`` headers.
-            query: Query string of the request.
+        *authorization* has all ``Authorization`` headers, and *query* is the query string.
 
         Raises:
             RefusedError: 401 if a required token is missing or unknown. 400 for several tokens, or
@@ -138,7 +133,7 @@ MIN_SECRET_CHARS = 16
 
 
 class TokenFile(TypedDict):
-    """Content of a token file, with the names of the arguments of `HttpOptions`."""
+    """Content of a token file, as arguments of `HttpOptions`."""
 
     tokens: tuple[BearerToken, ...]
     issuers: tuple[Issuer, ...]
@@ -146,7 +141,7 @@ class TokenFile(TypedDict):
 
 
 NOBODY = TokenFile(tokens=(), issuers=(), resource="")
-"""Content of a token file that does not exist: it accepts no callers."""
+"""Content of a missing token file, which accepts no callers."""
 
 
 class _TokenEntry(StrictModel):
@@ -166,8 +161,8 @@ def read_token_file(path: Path) -> TokenFile:
     """Read a file of tokens and identity providers.
 
     Raises:
-        ConfigError: If the file cannot be read, has another form, contains a secret itself, or
-            refers to a secret that is missing. A file must refer to its secrets.
+        ConfigError: If the file is invalid, contains a secret instead of a reference, or refers to
+            a missing secret.
     """
     where = repr(str(path))
     try:
@@ -192,10 +187,7 @@ def read_token_file(path: Path) -> TokenFile:
 
 
 def _with_secret(name: str, issuer: Issuer) -> Issuer:
-    """Return *issuer* with the client secret that its configuration refers to.
-
-    *name* is the name of the issuer in the token file.
-    """
+    """Return *issuer*, called *name*, with its client secret instead of the reference."""
     sign_in = issuer.sign_in
     if sign_in is None or not sign_in.client_secret:
         return issuer

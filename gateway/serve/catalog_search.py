@@ -1,4 +1,4 @@
-"""Search for results that people see, shared by the HTTP API and the command line."""
+"""Search for results that people see."""
 
 from __future__ import annotations
 
@@ -13,14 +13,10 @@ async def search_catalog(
 ) -> SearchResult:
     """Search for entities to show to people, ranked as in `gateway.search.rank.display`.
 
-    Args:
-        gateway: The searched gateway.
-        query: Text in any language. A blank query lists entities.
-        max_results: Maximum number of matches, 1 to 50.
-        **arguments: Other arguments of `Gateway.search`.
+    A blank query lists entities. *arguments* are other arguments of `Gateway.search`.
 
     Raises:
-        InvalidRequestError: If an argument is outside its bounds.
+        InvalidRequestError: If *max_results* is not 1 to 50, or another argument is out of bounds.
     """
     return await gateway.search(
         query or None,

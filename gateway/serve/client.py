@@ -1,13 +1,11 @@
-"""MCP clients of the served gateway. Upstream servers may ask them for input during a call.
+"""MCP clients of the served gateway, which upstream servers may ask for input during a call.
 
-* Protocol versions before 2026-07-28: the gateway sends a request to the client, on the stream of
-  the client's own request.
-* Later versions: only clients send requests. The call continues in the background, and the client
-  gets the response "input required". It repeats its request with the input and a token for the
-  call. The token is random, valid once, and only for an identical request.
+* Protocol versions before 2026-07-28: the gateway sends a request on the stream of the client's
+  own request.
+* Later versions: the call continues in the background, and the client gets the response "input
+  required". It repeats its request with the input and a random token, which is valid once.
 
-Upstream sessions run on another event loop than clients. All methods of a client can therefore be
-awaited on any loop.
+Upstream sessions run on another event loop, so all methods of a client can be awaited on any loop.
 """
 
 from __future__ import annotations
@@ -52,20 +50,18 @@ _RESPONSES: Mapping[str, tuple[type[Any], ...]] = {
     "elicitation/create": (types.ElicitResult,),
     "roots/list": (types.ListRootsResult,),
 }
-"""Response types, keyed by the method of the request to the client. The last type is for requests
-that offer tools."""
+"""Response types, keyed by request method. The last type is for requests that offer tools."""
 
 
 def is_stateless(context: Context) -> bool:
-    """Return whether in the client's protocol version only clients send requests."""
+    """Return whether only clients send requests in the client's protocol version."""
     return context.protocol_version >= STATELESS_SINCE
 
 
 def client_identity(context: Context) -> Hashable:
     """Return a key that identifies the client.
 
-    Over HTTP it is the session, or a new key for a request without a session. Otherwise it is the
-    connection.
+    It is the HTTP session, a new key for HTTP without a session, or else the connection.
     """
     headers = getattr(context.request, "headers", None)
     if headers is None:
@@ -77,16 +73,14 @@ def client_identity(context: Context) -> Hashable:
 def raise_as_mcp_error(subject: JsonObject, context: Context) -> Iterator[None]:
     """Convert gateway errors that the block raises to MCP errors.
 
-    Args:
-        subject: Data to add to the error, such as the requested URI.
-        context: Context of the client's request.
+    *subject* is added to their data, except for a `CallerError`.
     """
     try:
         yield
     except CallerError as error:
         if error.needed and is_stateless(context):
             raise missing_capability(str(error), error.needed) from error
-        # Clients that use the SDK interpret INVALID_REQUEST as a lost session.
+        # The SDK's clients interpret INVALID_REQUEST as a lost session.
         raise MCPError(types.INVALID_PARAMS, str(error)) from error
     except GatewayError as error:
         is_clients_fault = isinstance(error, InvalidRequestError | LimitExceededError)
@@ -96,12 +90,12 @@ def raise_as_mcp_error(subject: JsonObject, context: Context) -> Iterator[None]:
 
 
 def seconds_to_wait(error: GatewayError) -> int | None:
-    """Return the whole seconds until a retry. None if *error* was not caused by a limit."""
+    """Return the whole seconds until a retry. None unless *error* is a limit."""
     return ceil(error.retry_after_s) if isinstance(error, LimitExceededError) else None
 
 
 def missing_capability(message: str, needed: JsonObject) -> MCPError:
-    """Return the MCP error for a client that lacks the capabilities *needed*."""
+    """Return the MCP error for a client without the capabilities *needed*."""
     data = {"requiredCapabilities": dict(needed)}
     return MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, message, data)
 
@@ -112,9 +106,8 @@ class AskClient:
 
     Args:
         options: Which calls need approval, and the timeout.
-        shows_tools: True if the client sees the tool itself with its hints. Such a client asks its
-            own user. The gateway asks it only if a policy requires approval, because hints do not
-            show policies.
+        shows_tools: True if the client sees each tool and its hints. Such a client asks its own
+            user, and is asked only if a policy requires approval.
     """
 
     options: Options
@@ -123,18 +116,15 @@ class AskClient:
     def asks(self, approval: Approval) -> bool:
         """Return whether the client must be asked to approve this call.
 
-        If `ChatOptions.confirm` is ``destructive``, only tools that declare themselves destructive
-        need approval. Most tools declare nothing, and the call tool itself is declared as possibly
-        destructive. A policy can require approval for any tool.
+        A policy can require approval for any tool. Otherwise, ``destructive`` in
+        `ChatOptions.confirm` requires it only for tools that declare themselves destructive.
         """
         if approval.rule or self.shows_tools:
             return bool(approval.rule)
         return self.options.chat.confirm != "destructive" or bool(approval.entity.hints.destructive)
 
     async def __call__(self, approval: Approval) -> bool:
-        """Ask the client to approve the call, and return whether it does.
-
-        The request contains the complete arguments of the call.
+        """Return whether the client approves the call with its complete arguments.
 
         Raises:
             CallerError: If the client cannot be asked.
@@ -157,18 +147,14 @@ class AskClient:
 
 
 def can_ask_client() -> bool:
-    """Return whether the client of the current call can be asked for approval."""
+    """Return whether the current call's client can be asked for approval."""
     form = types.ElicitRequestFormParams(message="", requested_schema={"type": "object"})
     caller = CALLING_CLIENT.get()
     return caller is not None and not missing_capabilities(caller, types.ElicitRequest(params=form))
 
 
 class _SessionClient:
-    """A client that answers requests during its call (see `CallingClient`).
-
-    Args:
-        context: Context of the client's current call.
-    """
+    """A client that answers requests during its call (see `CallingClient`)."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -177,29 +163,23 @@ class _SessionClient:
 
     @property
     def capabilities(self) -> JsonObject:
-        """Return the capabilities that the client declared."""
         declared = self.context.session.client_capabilities or types.ClientCapabilities()
         return declared.model_dump(by_alias=True, mode="json", exclude_none=True)
 
     @property
     def listens(self) -> bool:
-        """True if the client requested progress notifications for its call."""
         return "progress_token" in (self.context.meta or {})
 
     async def ask(self, requests: Mapping[str, types.InputRequest]) -> types.InputResponses:
-        """Send *requests* to the client, and return its responses."""
+        """Send *requests*, and return the responses with the same keys."""
         return await self._on_own_loop(lambda: self._send_all(requests))
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Send a progress notification to the client."""
         session = self.context.session
         await self._on_own_loop(lambda: session.report_progress(progress, total, message))
 
     async def _on_own_loop(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run *work* on the client's event loop and return its result.
-
-        Cancelling this method cancels the work.
-        """
+        """Run *work* on the client's event loop. Cancelling this method cancels the work."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), self._loop))
 
     async def _send_all(self, requests: Mapping[str, types.InputRequest]) -> types.InputResponses:
@@ -224,13 +204,13 @@ class _SessionClient:
 
 @dataclass(slots=True, eq=False)
 class _InputRound:
-    """Requests sent to the client together in one response, and the client's responses."""
+    """Requests sent to the client in one response, and the client's responses."""
 
     requests: dict[str, types.InputRequest]
     responses: asyncio.Future[types.InputResponses]
 
     def is_complete(self, responses: types.InputResponses) -> bool:
-        """Return whether *responses* contain a response of the right type for each request."""
+        """Return whether each request has a response of the right type."""
         return all(
             isinstance(responses.get(key), _RESPONSES[request.method])
             for key, request in self.requests.items()
@@ -238,22 +218,21 @@ class _InputRound:
 
 
 class _DetachedClient(_SessionClient):
-    """A client without a session. Its call continues while the client is disconnected."""
+    """A client without a session. Its call continues between the client's requests."""
 
     task: asyncio.Task[Any]
-    """Task that runs the call."""
     round: _InputRound | None = None
-    """Latest round of requests sent to the client. None before the first round."""
+    """Latest requests to the client. None before the first ones."""
 
     def __init__(self, context: Context, params: Params) -> None:
         super().__init__(context)
         self.request = _request_text(params)
-        """JSON of the client's request, without its responses to earlier rounds."""
+        """JSON of the client's request, without the client's input."""
         self._caller = caller_of(context)
         self.rounds: asyncio.Queue[_InputRound] = asyncio.Queue()
 
     def is_repeated_by(self, context: Context, params: Params) -> bool:
-        """Return whether *params* is the same request, sent again by the same caller."""
+        """Return whether the same caller sent the same request again."""
         return self._caller == caller_of(context) and self.request == _request_text(params)
 
     async def _send_all(self, requests: Mapping[str, types.InputRequest]) -> types.InputResponses:
@@ -263,11 +242,7 @@ class _DetachedClient(_SessionClient):
 
 
 class PendingCalls:
-    """Calls of one server that wait for input from their clients.
-
-    Args:
-        max_pending: Maximum number of waiting calls. Further calls that need input fail.
-    """
+    """Calls that wait for input from their clients. More than *max_pending* fail."""
 
     def __init__(self, *, max_pending: int = MAX_PENDING) -> None:
         self._max_pending = max_pending
@@ -276,14 +251,12 @@ class PendingCalls:
     async def run(
         self, context: Context, params: Params, work: Callable[[], Awaitable[T]]
     ) -> T | types.InputRequiredResult:
-        """Run *work* as a call of the client.
-
-        If the request has a call token, continue its waiting call.
+        """Run *work* as a call of the client, or continue the call that the request's token names.
 
         Return the result of the work, or a result that asks the client for input.
 
         Raises:
-            MCPError: If the client's token does not belong to a waiting call.
+            MCPError: If the token does not belong to a waiting call, or too many calls wait.
         """
         if not is_stateless(context):
             with on_behalf_of(_SessionClient(context)):
@@ -295,7 +268,7 @@ class PendingCalls:
         client = _DetachedClient(context, params)
         with on_behalf_of(client):
             if not forwarded_capabilities(client.capabilities):
-                # The client cannot be asked for input, so the call need not run in the background.
+                # Clients that cannot be asked need no background call.
                 return await work()
             client.task = asyncio.ensure_future(work())
         result = await self._wait(client)
@@ -317,7 +290,7 @@ class PendingCalls:
         return await self._wait(client)
 
     async def _wait(self, client: _DetachedClient) -> Any:
-        """Wait until the call ends or needs input. Return its result, or the request for input."""
+        """Return the result of the call, or its request for input."""
         next_round = asyncio.ensure_future(client.rounds.get())
         try:
             await asyncio.wait({client.task, next_round}, return_when=asyncio.FIRST_COMPLETED)
@@ -342,7 +315,7 @@ class PendingCalls:
         return types.InputRequiredResult(input_requests=input_round.requests, request_state=token)
 
     def _forget(self, token: str, task: asyncio.Task[Any]) -> None:
-        """Remove a waiting call that ended, even if its client never returns for the result."""
+        """Remove an ended call whose client did not return."""
         self._clients.pop(token, None)
         if not task.cancelled():
             task.exception()

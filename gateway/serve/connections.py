@@ -1,10 +1,9 @@
 """Limits on connections, on the time to send a request, and on MCP sessions per caller.
 
-uvicorn limits only complete requests. An incomplete request would occupy its connection forever.
+uvicorn limits only complete requests. An incomplete one would occupy its connection forever.
 
-Clients of protocol versions before 2026-07-28 start sessions and need not end them. If a caller
-exceeds its share, the gateway ends the session that the caller has not used for the longest time.
-Sessions with a running request end only if all sessions of the caller have one.
+Clients of protocol versions before 2026-07-28 need not end their sessions. If a caller exceeds its
+share, its least recently used session ends, if possible one without a running request.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 class ConnectionLimits:
-    """Connection limits of one server, and the server's connections that wait for a request.
+    """Connection limits of one server, and the connections that wait for a request.
 
     Args:
         max_connections: Maximum number of connections. Another connection closes the one that has
-            waited longest for a request. If none waits, the new connection is closed.
-        request_timeout_s: Maximum time to receive a complete request, in seconds.
+            waited longest for a request, or else itself.
+        request_timeout_s: Maximum time to receive a complete request.
     """
 
     def __init__(self, max_connections: int, request_timeout_s: float) -> None:
@@ -33,7 +32,7 @@ class ConnectionLimits:
         self._waiting: dict[H11Protocol, asyncio.TimerHandle] = {}
 
     def __call__(self, **options: Any) -> H11Protocol:
-        """Return a new connection. uvicorn calls this as its protocol factory."""
+        """Return a new connection, as uvicorn's protocol factory."""
         return _Connection(self, **options)
 
     def make_room(self, new: H11Protocol) -> None:
@@ -42,10 +41,7 @@ class ConnectionLimits:
             self._abort(next(iter(self._waiting), new))
 
     def note_request(self, connection: H11Protocol) -> None:
-        """Start the timer for the next request of *connection*.
-
-        Stop the timer instead while the connection answers a complete request.
-        """
+        """Start the timer for the next request, or stop it during an answer."""
         cycle = connection.cycle
         if cycle is not None and not (cycle.response_complete or cycle.more_body):
             self.forget(connection)
@@ -91,26 +87,18 @@ _FIRST_ERROR = 400
 
 
 class SessionShares:
-    """Middleware that lets one caller have at most half of all sessions.
-
-    If a caller starts another session, its least recently used session ends.
-
-    Args:
-        app: The MCP application.
-        max_sessions: Maximum number of sessions of all callers.
-    """
+    """Middleware that lets one caller have at most half of *max_sessions*."""
 
     def __init__(self, app: ASGIApp, max_sessions: int) -> None:
         self._app = app
         self._max_sessions = max_sessions
         self._max_own = max(max_sessions // 2, 1)
         self.running_requests: dict[tuple[str, str], int] = {}
-        """Number of running requests of each session, keyed by caller and session id. The least
-        recently used session comes first. The gateway is not told of sessions that the SDK ended,
-        so these stay until they are the first."""
+        """Number of running requests, keyed by caller and session id. The least recently used
+        session is first. Sessions that the SDK ended stay until they are the first."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward a request, and count it as a running request of its session."""
+        """Forward a request, and count it for its session."""
         caller = getattr(scope.get("user"), "username", "")
         session = Headers(raw=scope.get("headers", [])).get(MCP_SESSION_ID_HEADER, "")
 
@@ -145,8 +133,7 @@ class SessionShares:
             header = (MCP_SESSION_ID_HEADER.encode(), ended.encode())
             await self._app({**scope, "method": "DELETE", "headers": [header]}, _no_body, ignore)
         if len(self.running_requests) > self._max_sessions:
-            # The SDK limits the number of sessions, so one of the recorded sessions has already
-            # ended.
+            # The SDK limits its sessions too, so a recorded one has ended.
             over = next(
                 (session for session, requests in self.running_requests.items() if not requests),
                 None,

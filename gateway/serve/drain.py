@@ -1,12 +1,12 @@
 """Graceful shutdown of the served gateway, and the probes ``/livez`` and ``/readyz``.
 
-1. ``/readyz`` answers 503, and each response closes its connection, so that new requests go to
-   other replicas. Requests are still answered for some seconds, until load balancers notice.
-2. New requests are refused with 503. Requests of a session with a running call are still accepted,
-   because they may contain input for that call. Running calls end within a time limit.
+1. ``/readyz`` answers 503, and each response closes its connection. Requests are still answered,
+   until load balancers notice.
+2. New requests are refused with 503, except in a session with a running call, because they may
+   contain its input. Running calls end within a time limit.
 3. Streams end, and then all connections.
 
-The probes need no token, and their responses contain only states and counts.
+The probes need no token, because they contain only states and counts.
 """
 
 from __future__ import annotations
@@ -38,11 +38,9 @@ class Drain:
     """Middleware that counts running calls, and refuses new ones during shutdown.
 
     Args:
-        app: The complete application.
-        delay_s: Time after `begin` in which new requests are still answered, in seconds.
-        timeout_s: Maximum time that running calls have after the delay, in seconds.
+        delay_s: Time after `begin` in which new requests are still answered.
+        timeout_s: Maximum time that running calls have after the delay.
         always: Paths that are answered during the whole shutdown.
-        clock: Monotonic clock in seconds.
     """
 
     def __init__(
@@ -61,16 +59,12 @@ class Drain:
         self._clock = clock
         self._refuses_at: float | None = None
         self._calls = Counter[str]()
-        """Number of running calls, keyed by session id. The key ``""`` is for calls without a
-        session."""
+        """Number of running calls, keyed by session id, or "" without a session."""
         self.ending = asyncio.Event()
-        """Event that tells all open streams to end."""
+        """Tells all open streams to end."""
 
     def begin(self, *, delayed: bool = True) -> None:
-        """Start the shutdown. If *delayed* is False, new requests are refused at once.
-
-        A second call has no effect.
-        """
+        """Start the shutdown once. Without *delayed*, refuse new requests immediately."""
         if self._refuses_at is None:
             self._refuses_at = self._clock() + (self._delay_s if delayed else 0)
 
@@ -86,7 +80,7 @@ class Drain:
 
     @property
     def is_over(self) -> bool:
-        """True if the server may stop: no calls are running, or their time limit has passed."""
+        """True if the delay has passed, and no calls are running or their time limit has passed."""
         if self._refuses_at is None or not self._refuses:
             return False
         return not self.calls or self._clock() >= self._refuses_at + self._timeout_s
@@ -96,7 +90,7 @@ class Drain:
         return self._refuses_at is not None and self._clock() >= self._refuses_at
 
     def count(self, session: str, change: int) -> None:
-        """Count the start (1) or the end (-1) of a call in *session*."""
+        """Count the start (1) or end (-1) of a call in *session*."""
         self._calls[session] += change
         if not self._calls[session]:
             del self._calls[session]
@@ -123,10 +117,7 @@ class Drain:
 
 
 class _Exchange:
-    """A request and its response.
-
-    It counts as a running call unless its response is a long stream.
-    """
+    """A request and its response, counted as a running call unless it is a long stream."""
 
     def __init__(self, drain: Drain, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
@@ -137,7 +128,7 @@ class _Exchange:
         self._is_get = scope["method"] == "GET"
         self._counts = headers.get("mcp-method") != LISTEN
         self._is_open = False
-        """True while the response is a stream that has started and not ended."""
+        """True while the response is an open stream."""
 
     def __enter__(self) -> None:
         if self._counts:
@@ -152,7 +143,7 @@ class _Exchange:
             self._drain.count(self.session, -1)
 
     async def receive(self) -> Message:
-        """Return the next message from the client. At shutdown, streams receive a disconnect."""
+        """Return the client's next message, which for streams is a disconnect at shutdown."""
         if not self._is_get:
             return await self._receive()
         message = asyncio.ensure_future(self._receive())
@@ -165,7 +156,7 @@ class _Exchange:
             ending.cancel()
 
     async def send(self, message: Message) -> None:
-        """Send a message of the response. During shutdown, the response closes its connection."""
+        """Send a message. During shutdown, the response closes its connection."""
         if message["type"] == "http.response.start":
             headers = MutableHeaders(raw=[*message.get("headers", ())])
             if self._is_get and headers.get("content-type", "").startswith(_EVENTS):
@@ -179,7 +170,7 @@ class _Exchange:
         await self._send(message)
 
     async def complete(self) -> None:
-        """End the response of a stream, after `receive` reported a disconnect at shutdown."""
+        """End a stream's response after its disconnect at shutdown."""
         if self._is_open and self._drain.ending.is_set():
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -229,13 +220,13 @@ def probe_routes(gateway: Gateway) -> list[Route]:
 
 
 def readiness_response(readiness: Readiness) -> Response:
-    """Return the response of ``/readyz`` for *readiness*."""
+    """Return the response of ``/readyz``."""
     is_ready = readiness.status in {"ready", "partial"}
     return ApiResponse(readiness, 200 if is_ready else _UNAVAILABLE)
 
 
 async def _readiness(gateway: Gateway) -> Readiness:
-    # Starts the first index build in the background, unless it has started.
+    # Starts the first index build in the background.
     report = await gateway.report(wait=False)
     if not gateway.index_builds:
         return Readiness(status="starting")

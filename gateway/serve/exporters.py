@@ -1,8 +1,4 @@
-"""OpenTelemetry exporters of this process, configured by the SDK's environment variables.
-
-Only `gateway serve` sets the telemetry providers, because it owns its process. A host application
-that uses the gateway as a library sets them itself.
-"""
+"""OpenTelemetry exporters of `gateway serve`, configured by the SDK's environment variables."""
 
 from __future__ import annotations
 
@@ -26,16 +22,13 @@ _CONSOLE = {
     exporter: {"out": sys.stderr}
     for exporter in (ConsoleSpanExporter, ConsoleMetricExporter, ConsoleLogRecordExporter)
 }
-"""Arguments that let console exporters write to standard error. Standard output may be the MCP
+"""Arguments that send console exporters to standard error, because standard output may be the MCP
 connection."""
 _REMEDY = 'pip install "tool-gateway[metrics]" for OTLP over HTTP and for Prometheus'
 
 
 class _Configurator(_OTelSDKConfigurator):
-    """The SDK's configurator, which reads all of its environment variables.
-
-    The SDK requires a subclass.
-    """
+    """The SDK's configurator, which must be subclassed."""
 
 
 def start_exporters(
@@ -43,15 +36,9 @@ def start_exporters(
 ) -> MetricsPage | None:
     """Set the telemetry providers if an environment variable or *with_page* requires them.
 
-    Providers that an instrumentation agent has already set are kept.
-
-    Args:
-        with_page: True to serve metrics to Prometheus on a page.
-        processor: Additional receiver of spans, such as `gateway.serve.console.spans.SpanRing`.
-            Ignored if the agent's provider accepts no processors.
-
-    Returns:
-        The metrics page, or None without *with_page*.
+    Providers of an instrumentation agent are kept. *processor* also receives spans, unless the
+    agent's provider accepts none. Return a page of metrics for
+    Prometheus, or None without *with_page*.
 
     Raises:
         ConfigError: If an exporter is not installed, or an environment variable is invalid.
@@ -68,14 +55,14 @@ def start_exporters(
 
 def _set_providers() -> None:
     if not isinstance(metrics.get_meter_provider(), MeterProvider):
-        # The SDK's configurator has no type annotations.
+        # The configurator has no type annotations.
         _Configurator().configure(exporter_args_map=_CONSOLE)  # type: ignore[no-untyped-call]
 
 
 def _add_processor(processor: SpanProcessor) -> None:
     provider = trace.get_tracer_provider()
     if isinstance(provider, trace.ProxyTracerProvider):
-        # The environment variables requested no export, so no tracer provider has been set yet.
+        # The environment variables requested no export.
         provider = TracerProvider()
         trace.set_tracer_provider(provider)
     if add := getattr(provider, "add_span_processor", None):
@@ -87,7 +74,7 @@ def _prometheus_page() -> MetricsPage:
     from prometheus_client import CollectorRegistry, ProcessCollector, make_asgi_app  # noqa: PLC0415
 
     registry = CollectorRegistry()
-    # Collects memory, CPU time and open files where /proc exists.
+    # Memory, CPU time and open files, where /proc exists.
     ProcessCollector(registry=registry)
     provider = metrics.get_meter_provider()
     if isinstance(provider, MeterProvider):
@@ -96,15 +83,12 @@ def _prometheus_page() -> MetricsPage:
 
 
 def stop_exporters() -> None:
-    """Export the remaining telemetry, within some seconds, before a signal ends the process.
-
-    If a process ends normally, the SDK exports by itself.
-    """
+    """Export the remaining telemetry within some seconds, before a signal ends the process."""
     providers = trace.get_tracer_provider(), metrics.get_meter_provider()
     sdk = [
         provider for provider in providers if isinstance(provider, TracerProvider | MeterProvider)
     ]
-    # Uses threads, because executors accept no work while the interpreter shuts down.
+    # Executors accept no work during the interpreter's shutdown.
     threads = [Thread(target=provider.shutdown, daemon=True) for provider in sdk]
     for thread in threads:
         thread.start()

@@ -1,10 +1,9 @@
 """Optional meta-tools of the server: discover and provision.
 
-* ``discover`` describes the catalog. ``provision`` plans the installation of a server for a missing
-  capability. With ``install`` it may also install the server, but only if all policy checks pass,
-  because nobody is asked for consent.
-* Models cannot set a server's inputs, because they could name any secret of the environment.
-* The list of tools stays fixed. Tools of a new server are found by search.
+``discover`` describes the catalog. ``provision`` plans the installation of a server for a missing
+capability. With ``install`` it may also install the server if all policy checks pass.
+
+Models cannot set a server's inputs, because they could name any secret of the environment.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ def extra_tools(
     *,
     install_scope: str = "",
 ) -> Iterator[ExtraTool]:
-    """Yield the optional meta-tools for `gateway.serve.mcp_server.mcp_server`.
+    """Yield the optional meta-tools *names*.
 
     Args:
         gateway: The gateway of the catalog.
         names: Names of the requested tools.
         provisioner: A `Provisioner`, required for all tools but ``discover``. Its ``consent``
             decides which servers may be installed.
-        install_scope: Scope that a caller needs to install servers. Empty permits all callers.
+        install_scope: Scope required to install servers. Empty permits all callers.
 
     Raises:
         ConfigError: If a tool needs a provisioner and none is given.
@@ -114,15 +113,9 @@ def _provision_tool(provisioner: Any, *, installs: bool, scope: str) -> ExtraToo
 def _extra_tool(
     name: str, for_caller: Callable[[Caller], Function], annotations: types.ToolAnnotations
 ) -> ExtraTool:
-    """Return an additional tool of the server.
+    """Return an additional tool, which checks its arguments and returns errors to the model.
 
-    It checks the arguments of a call, and returns errors to the model as its result.
-
-    Args:
-        name: Name of the tool.
-        for_caller: Returns the function to run for a caller. The function's signature and docstring
-            become the tool's definition.
-        annotations: Hints of the tool.
+    The signature and docstring of the function from *for_caller* are its definition.
     """
     described = describe_function(for_caller(ANYONE), name=name, description=None, hints=Hints())
 

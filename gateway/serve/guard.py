@@ -1,7 +1,6 @@
 """Guard in front of every route of the HTTP server: checks of Host, Origin and token.
 
-The checks prevent web pages from reaching the server through a host name that resolves to this
-machine (DNS rebinding; CVE-2025-66416).
+They stop web pages whose host name resolves to this machine (DNS rebinding; CVE-2025-66416).
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from gateway.servers.user_sign_ins import PATH as SIGN_IN
 from gateway.types import ANYONE
 
 CONSOLE = "/console"
-"""Path of the console. Its pages have their own sign-in (`gateway.serve.console.access`)."""
+"""Path of the console, whose pages have their own sign-in (`gateway.serve.console.access`)."""
 ACCOUNT = "/account"
 """Path of the pages for sign-in at identity providers (`gateway.serve.account`)."""
 _AUTHORITY = re.compile(
@@ -42,8 +41,7 @@ _HTTP_ERRORS: Mapping[int, tuple[str, str]] = {
 }
 _SAFE = frozenset({"GET", "HEAD"})
 LISTEN = "subscriptions/listen"
-"""MCP method whose response is a stream, in protocol versions since 2026-07-28. A request header
-names the method."""
+"""MCP method whose response is a stream, since protocol version 2026-07-28."""
 
 
 def guarded(
@@ -61,7 +59,7 @@ def guarded(
 
 
 async def _http_error(_request: Request, error: Exception) -> Response:
-    # Starlette itself raises only 404 and 405.
+    # Starlette raises only 404 and 405.
     status = getattr(error, "status_code", 404)
     headers = getattr(error, "headers", None)
     return problem(RefusedError(status, *_HTTP_ERRORS[status], headers=headers))
@@ -71,18 +69,14 @@ class Guard:
     """ASGI application that rejects a foreign Host or Origin, and then a missing token.
 
     * `PROBES` are answered for every Host, because they reveal nothing.
-    * Host: must be one of the server's own names, with any port, because another port may be mapped
-      to the server's port.
-    * Origin: must be an origin in `HttpOptions.origins`, or the server's own origin on loopback,
-      with the same port.
-    * Token: required except for `LIVENESS`, the console, the pages below `SIGN_IN` (which ask for
-      the token themselves), the pages below `ACCOUNT`, and the metadata of the protected resource
-      (RFC 9728). The ASGI scope then contains the caller under `CALLER`.
+    * Host: must be one of the server's own names, with any port, because it may be mapped.
+    * Origin: must be in `HttpOptions.origins`, or the server's own on loopback.
+    * Token: required except for `LIVENESS`, the console, the pages below `SIGN_IN` and `ACCOUNT`,
+      and the metadata of the protected resource (RFC 9728). The ASGI scope then contains the caller
+      under `CALLER`.
     * Streams end when the token of their request expires. Running calls do not.
 
     Args:
-        app: The guarded application.
-        options: Names, origins and tokens of the server.
         has_console: True to allow the paths below `CONSOLE` without a token.
         authenticator: Checks tokens. None creates one from *options*.
     """
@@ -108,7 +102,7 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request, and forward it to the application."""
         answer: ASGIApp = self._admitted_app
-        # Lifespan events come from the HTTP server itself, so they have no headers to check.
+        # Lifespan events have no headers.
         if scope["type"] != "lifespan":
             try:
                 answer = await self._admit(scope)
@@ -118,9 +112,7 @@ class Guard:
             await answer(scope, receive, send)
 
     async def _admit(self, scope: Scope) -> ASGIApp:
-        """Check the request of *scope*, and set its caller in *scope*.
-
-        Return the application that answers the request.
+        """Set the caller of an accepted request in *scope*, and return the answering application.
 
         Raises:
             RefusedError: If the request is rejected.
@@ -169,12 +161,12 @@ class Guard:
 
 
 def _is_stream(method: str, headers: Headers) -> bool:
-    """Return whether an MCP request opens a long stream instead of a call."""
+    """Return whether a request opens a long stream instead of a call."""
     return method == "GET" or headers.get("mcp-method") == LISTEN
 
 
 def _end_after(app: ASGIApp, seconds: float) -> ASGIApp:
-    """Return *app*, wrapped to end its responses after *seconds*, even incomplete ones."""
+    """Return *app*, wrapped to end even incomplete responses after *seconds*."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         is_open = False
@@ -198,10 +190,7 @@ def _with_brackets(name: str) -> str:
 
 
 def _split_authority(text: str) -> tuple[str, int | None]:
-    """Return the host in lower case and the port of ``host[:port]``.
-
-    The host of an invalid text is empty.
-    """
+    """Return the lower-case host, empty if invalid, and the port of ``host[:port]``."""
     match = _AUTHORITY.fullmatch(text)
     if not match:
         return "", None

@@ -1,7 +1,7 @@
 """HTTP server of the gateway, which by default listens on loopback only.
 
-* The guard (`gateway.serve.guard`) protects all routes: MCP, the API, metrics, and added routes.
-* A server that other machines can reach requires bearer tokens (RFC 6750).
+The guard (`gateway.serve.guard`) protects all routes. A server on any other address requires bearer
+tokens (RFC 6750).
 """
 
 from __future__ import annotations
@@ -39,21 +39,20 @@ PATH = "/mcp"
 METRICS_PATH = "/metrics"
 log = logging.getLogger("gateway.serve")
 ROUTE = "gateway.route"
-"""Key of a request's route in the ASGI scope. Mounted applications set it for metrics."""
+"""Key of a request's route in the ASGI scope, set by mounted applications for metrics."""
 MetricsPage: TypeAlias = ASGIApp
-"""ASGI application that answers requests for metrics."""
+"""Application that answers requests for metrics."""
 ConsoleRoutes: TypeAlias = Sequence[BaseRoute]
 """Routes from `gateway.serve.console.app.console_routes`. Empty serves no console."""
 Transport: TypeAlias = Callable[[Server], Awaitable[None]]
-"""Function that serves an MCP server until it is told to stop."""
+"""Serves an MCP server until the process is told to stop."""
 _ROUTES = frozenset({PATH, METRICS_PATH})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 _SERVER_ERROR = 500
-"""Lowest status of a server error."""
 _BACKLOG = 128
-"""Maximum number of new connections that wait until the server accepts them."""
+"""Maximum number of connections that wait to be accepted."""
 GRACE_S = 3
-"""Maximum time that streams and late calls have to end at shutdown, in seconds."""
+"""Maximum time for streams and late calls to end at shutdown, in seconds."""
 _ALWAYS_ANSWERED = frozenset({auth.LIVENESS, auth.LIVEZ, METRICS_PATH})
 
 
@@ -66,21 +65,16 @@ def http_app(
     metrics: MetricsPage | None = None,
     authenticator: Authenticator | None = None,
 ) -> Guard:
-    """Return the ASGI application that serves the MCP server under `PATH`, with the guard in front.
+    """Return the ASGI application that serves *server* under `PATH`, behind the guard.
 
-    Args:
-        server: The MCP server.
-        options: Names, origins and tokens of the server.
-        routes: Additional routes, such as those of `gateway.serve.api.app.api_routes`.
-        console: Routes of the console. Empty serves no console.
-        metrics: Application for `METRICS_PATH`. None serves no metrics.
-        authenticator: Checks tokens. None creates one from *options*.
+    *routes* are added. Empty *console* serves no console, and None no *metrics*. Without
+    *authenticator*, one is created from *options*.
     """
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         session_idle_timeout=options.session_idle_s,
         max_sessions=options.max_sessions,
-        # The guard makes the same checks as the SDK, more precisely.
+        # The guard makes these checks.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     app.router.routes.extend(routes)
@@ -105,8 +99,8 @@ def _metrics_route(metrics: MetricsPage) -> Route:
 def measured(app: ASGIApp, telemetry: Telemetry) -> ASGIApp:
     """Return *app*, wrapped to record the duration of requests by method, route and status.
 
-    Requests for unknown paths have no route, because such a path could be anything. Probes are not
-    recorded, because their 503 is not an error.
+    Requests for unknown paths have no route. Probes are not recorded, because their 503 is not an
+    error.
     """
 
     async def measure(scope: Scope, receive: Receive, send: Send) -> None:
@@ -152,17 +146,9 @@ async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
 ) -> None:
     """Serve until the process is told to stop, and then shut down as in `gateway.serve.drain`.
 
-    Args:
-        server: The MCP server.
-        options: Address of the server, and its names, origins and tokens.
-        routes: As for `http_app`.
-        console: As for `http_app`.
-        metrics: As for `http_app`.
-        authenticator: As for `http_app`.
-        telemetry: Receiver of request durations. None records nothing.
-        on_listening: Called with the server's address as soon as requests are accepted.
-        on_stop: Called with the signal number each time a signal tells the process to stop. At the
-            second signal, the server no longer waits for running calls.
+    The first arguments are those of `http_app`. *telemetry* receives request durations.
+    *on_listening* is called with the server's address when it accepts requests, and *on_stop* with
+    the number of each signal to stop. The second signal ends the wait for running calls.
 
     Raises:
         ConfigError: If the server cannot listen on the address.
@@ -188,8 +174,8 @@ async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
         try:
             await web.serve(sockets=[listener])
         except asyncio.CancelledError:
-            # Removes the listener from the loop, which would otherwise keep watching the closed
-            # listener's file descriptor. Another socket may reuse that number.
+            # Otherwise the loop would watch the closed listener's file descriptor, which another
+            # socket may reuse.
             if web.started:
                 await web.shutdown(sockets=[listener])
             raise
@@ -219,7 +205,7 @@ class _Server(uvicorn.Server):
         self._on_stop = on_stop
 
     def handle_exit(self, sig: int, _frame: FrameType | None) -> None:
-        # uvicorn's own method would immediately end responses that are streams.
+        # uvicorn's own method would end streams at once.
         self._on_stop(sig)
         self.force_exit = self.should_exit = self._drain.has_begun
         self._drain.begin(delayed=sig != signal.SIGINT)
@@ -230,7 +216,7 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self._drain.has_begun and self._drain.calls:
             log.warning("%d calls were still running when the time limit passed", self._drain.calls)
-        # uvicorn then also ends responses that are still streams.
+        # Lets uvicorn end streams.
         self.should_exit = True
         self._drain.ending.set()
         if isinstance(self._server, GatewayServer):
@@ -248,7 +234,6 @@ def _listener(options: HttpOptions) -> socket.socket:
         raise ConfigError(
             f"cannot listen on {options.host}:{options.port}: {error.strerror}; choose another port"
         ) from error
-    # Connections inherit this option. Without it, each response waits some 40 ms for an
-    # acknowledgement.
+    # Inherited by connections. Without it, each response waits 40 ms for an acknowledgement.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener

@@ -1,4 +1,4 @@
-"""Options of the HTTP server: address, accepted callers, and limits."""
+"""Options of the HTTP server."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class HttpOptions(OptionObject):
     port: Annotated[int, Meta(ge=0, le=65535)] = 8930
     """TCP port. 0 selects a free port."""
     token: str = field(default="", repr=False)
-    """Bearer token of the operator. Without any token or issuer, requests need no token. This is
-    allowed only on loopback."""
+    """Bearer token of the operator. Without any token or issuer, which is allowed only on loopback,
+    requests need no token."""
     tokens: tuple[auth.BearerToken, ...] = ()
-    """Additional bearer tokens, each with its caller."""
+    """Additional bearer tokens."""
     issuers: tuple[Issuer, ...] = ()
     """Identity providers whose access tokens are accepted."""
     resource: str = ""
-    """Public address of ``/mcp``. Access tokens must have it as their audience (RFC 8707)."""
+    """Public address of ``/mcp``, the audience of access tokens (RFC 8707)."""
     caller: Caller = ANYONE
     """Caller of requests with the operator's token, and of all requests if no token is needed. It
     has all rights in `OPERATOR`."""
@@ -41,18 +41,17 @@ class HttpOptions(OptionObject):
     """Maximum number of connections. Another connection closes the one that has waited longest for
     a request."""
     request_timeout_s: Timeout = 20.0
-    """Maximum time to receive a complete request, in seconds."""
+    """Maximum time to receive a complete request."""
     max_sessions: PositiveCount = 500
-    """Maximum number of sessions of protocol versions before 2026-07-28. Another session is refused
-    with 503. One caller can have at most half of them. If it starts another session, its least
-    recently used session ends."""
+    """Maximum number of sessions of protocol versions before 2026-07-28; more are refused with 503.
+    One caller can have half of them; another session ends the caller's least recently used one."""
     session_idle_s: Timeout = 900.0
-    """Idle time after which a session ends, in seconds."""
+    """Idle time after which a session ends."""
     drain_delay_s: Seconds | None = None
-    """Time after SIGTERM in which requests are still answered, in seconds. Meanwhile `/readyz`
-    answers 503, so that load balancers notice. None is 5 s, or 0 s on loopback."""
+    """Time after SIGTERM in which requests are still answered, while `/readyz` answers 503. None is
+    5 s, or 0 s on loopback."""
     drain_timeout_s: Seconds = 20.0
-    """Maximum time that running calls have after the delay, in seconds."""
+    """Maximum time that running calls have after the delay."""
 
     def _fault(self) -> str:
         if self.issuers and (fault := address_fault(self.resource)):
@@ -78,16 +77,13 @@ class HttpOptions(OptionObject):
 
     @property
     def delay_s(self) -> float:
-        """`drain_delay_s`, or its default if it is None, in seconds."""
+        """`drain_delay_s`, or its default if it is None."""
         if self.drain_delay_s is None:
             return 0.0 if is_loopback(self.host) else _DELAY_S
         return self.drain_delay_s
 
     def accepted_tokens(self) -> tuple[auth.BearerToken, ...]:
-        """Return the accepted tokens.
-
-        If no token is configured, return one token that needs no secret.
-        """
+        """Return the accepted tokens: without any, one token that needs no secret."""
         operator = replace(self.caller, scopes=self.caller.scopes | auth.OPERATOR)
         if not self.needs_token:
             return (auth.BearerToken(name="operator", caller=operator),)
@@ -98,7 +94,7 @@ class HttpOptions(OptionObject):
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether *host* is reachable only from this machine."""
+    """Return whether only this machine can reach *host*."""
     if host == "localhost":
         return True
     try:

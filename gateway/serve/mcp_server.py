@@ -1,16 +1,13 @@
-"""The gateway as an MCP server: handlers of its lists and calls.
+"""The gateway as an MCP server.
 
-* ``meta`` exposes two tools, search and call. Their definitions summarize the catalog, and stay
-  identical to the byte until the catalog changes, because clients put them at the start of prompts.
+* ``meta`` exposes two tools, search and call. Their definitions summarize the catalog, and stay the
+  same to the byte until it changes, because they begin the prompts of clients.
 * ``all`` exposes every tool of the catalog under its exposed name, in pages.
 
-Both modes also list and read the resources and prompts of all servers. If an upstream server asks
-for input during a call, the client of that call is asked. Lists contain no suspicious entities, and
-only entities that the caller of the request may see.
+Both modes also list and read the resources and prompts of all servers. Lists contain only entities
+that the caller may see, and no suspicious ones.
 
-The SDK supports all protocol versions: sessions for clients that start with a handshake, and
-stateless requests since 2026-07-28. It also continues the client's trace. Lone surrogates, which
-models and host sources may write, are repaired instead of failing the request.
+The SDK supports all protocol versions. Lone surrogates in requests and answers are replaced.
 """
 
 from __future__ import annotations
@@ -59,11 +56,11 @@ from gateway.types import ANYONE, Caller, Entity, JsonObject, SearchResult
 from gateway.types.caller import ACTOR
 
 Item = SessionMessage | Exception
-"""Item read from standard input: a message, or the error that an invalid message caused."""
+"""Message from standard input, or the error that an invalid message caused."""
 CallResult = dict[str, Any]
-"""Result of ``tools/call`` as JSON. The SDK validates it for the client's protocol version."""
+"""Result of ``tools/call`` as JSON, which the SDK validates for the client's protocol version."""
 Expose = Literal["meta", "all"]
-"""Tools that clients see: the two meta-tools, or the whole catalog."""
+"""Tools that clients see: the meta-tools, or the whole catalog."""
 
 LIST_TTL_MS = 300_000
 """Time for which clients may cache a list, in milliseconds."""
@@ -80,12 +77,11 @@ _CHANGES = NotificationOptions(tools_changed=True, prompts_changed=True, resourc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtraTool:
-    """Additional tool of the server, which is listed after the meta-tools."""
+    """Additional tool, listed after the meta-tools."""
 
     tool: types.Tool
     run: Callable[[JsonObject, Caller], Awaitable[types.CallToolResult]]
-    """Function that runs a call, with the raw arguments and the caller. It checks the arguments
-    itself."""
+    """Runs a call with the arguments, which are not validated, and the caller."""
 
 
 def mcp_server(
@@ -95,16 +91,14 @@ def mcp_server(
     extras: Sequence[ExtraTool] = (),
     caller: Caller = ANYONE,
 ) -> GatewayServer:
-    """Return an MCP server that serves *gateway*. A transport, such as `serve_stdio`, runs it.
-
-    The code that calls this function closes the gateway.
+    """Return an MCP server for *gateway*, for a transport such as `serve_stdio`.
 
     Args:
-        gateway: The gateway to serve. Upstream servers are told from now on that callers can be
-            asked for input, so create the server before the gateway is used.
+        gateway: The gateway to serve. It is not closed. Upstream servers are told from now on that
+            callers can be asked for input, so create the server before using the gateway.
         expose: Tools that clients see, ``meta`` or ``all``.
-        extras: Additional tools for ``meta``. Their names must differ from the meta-tools.
-        caller: Caller of requests without an access token, such as over standard input.
+        extras: Additional tools for ``meta``. A meta-tool of the same name takes precedence.
+        caller: Caller of requests without an access token.
     """
     library, options = gateway.library, gateway.options.discovery
     library.capabilities.can_be_asked = True
@@ -135,8 +129,7 @@ def mcp_server(
     # The constructor accepts only handlers that return models.
     server.add_request_handler("tools/call", types.CallToolRequestParams, tools.call_tool)
     skills.offer(server)
-    # Inserted before the SDK's own middleware, which creates a span. That span would otherwise last
-    # as long as the session.
+    # Before the SDK's tracing middleware, whose span would last as long as the session.
     server.middleware[:0] = [changes.notify_session, _clean_answer]
     server.end_streams = changes.end_streams
     return server
@@ -158,16 +151,15 @@ async def serve_stdio(server: Server) -> None:
     """
     with quiet_libraries(""):
         async with stdio_server() as (read, write), read:
-            # The SDK only iterates over this stream and closes it.
+            # The SDK only iterates over it and closes it.
             repaired: Any = repair(read)
             await server.run(repaired, write, server.create_initialization_options())
 
 
 async def repair(items: AsyncIterator[Item]) -> AsyncIterator[Item]:
-    """Yield *items*. If a message was invalid because of lone surrogates, yield it without them.
+    """Yield *items*, without the lone surrogates that make a message invalid.
 
-    JSON can encode a lone surrogate with one escape. The SDK would drop such a request without an
-    answer.
+    The SDK would drop such a request without an answer.
     """
     async for item in items:
         yield _without_surrogates(item) if isinstance(item, ValidationError) else item
@@ -183,7 +175,7 @@ def _without_surrogates(refused: ValidationError) -> Item:
 
 
 async def _clean_answer(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Middleware that removes invisible characters from answers, because they may end a session."""
+    """Middleware that removes invisible characters, which may end a session, from answers."""
     try:
         return visible_json(await call_next(ctx))
     except MCPError as error:
@@ -192,19 +184,19 @@ async def _clean_answer(ctx: Context, call_next: CallNext) -> HandlerResult:
 
 
 class GatewayServer(Server[object]):
-    """MCP server that tells its clients, over every transport, that its lists may change."""
+    """MCP server that announces list changes over every transport."""
 
     end_streams: Callable[[], None]
-    """Function that ends all streams of ``subscriptions/listen``."""
+    """Ends all streams of ``subscriptions/listen``."""
 
     def create_initialization_options(self, *_args: Any, **_options: Any) -> InitializationOptions:
-        """Return the initialization options of a session."""
+        """Return the options of a session."""
         return super().create_initialization_options(_CHANGES)
 
 
 @dataclass(eq=False, repr=False)
 class _ToolHandlers:
-    """Handlers of ``tools/list`` and ``tools/call`` of one server."""
+    """Handlers of ``tools/list`` and ``tools/call``."""
 
     gateway: Gateway
     expose: Expose
@@ -219,13 +211,13 @@ class _ToolHandlers:
         self._approve = AskClient(options=self.gateway.options, shows_tools=self.expose == "all")
         self._lists = ToolListBuilder(self.gateway)
         self._listed_schemas: dict[tuple[Hashable, str], Mapping[str, object]] = {}
-        """Input schemas of the tools that were sent to clients, keyed by audience and tool name.
-        Callers with the same audience may see the same entities."""
+        """Input schemas of listed tools, keyed by audience and tool name. Callers of one audience
+        see the same entities."""
 
     def listed_schema(self, name: str) -> Mapping[str, object] | None:
-        """Return the schema of a tool that this request's caller was sent. None if it was not.
+        """Return the schema of a tool as listed to the caller. None if it was not listed.
 
-        The SDK checks headers of a request against this schema before it forwards the request.
+        The SDK checks request headers against it.
         """
         access = get_access_token()
         caller = self.caller if access is None else caller_of_token(access)
@@ -253,8 +245,8 @@ class _ToolHandlers:
         caller = caller_of(context)
         names, searchable = MetaNames(search="", call=""), None
         if self.expose == "meta":
-            # In a program that the model writes, all tools that it names may be called, because a
-            # server does not see which tools were found in the conversation.
+            # Programs may call all tools that they name, because a server does not see which tools
+            # were found.
             searchable = await self._lists.searchable(caller)
             names = self._lists.names(searchable)
         arguments = params.arguments or {}
@@ -266,8 +258,7 @@ class _ToolHandlers:
 
         async def work() -> CallResult:
             tools = ToolList(names=names, mode="stable", caller=caller, searchable=searchable)
-            # If the client cannot be asked for approval, its program waits until somebody else
-            # decides.
+            # If the client cannot be asked, its program waits for another approval.
             waits = call.name in names.added and not can_ask_client()
             answer = await handle_call(
                 self.gateway, tools, call, approve=None if waits else self._approve
@@ -280,9 +271,7 @@ class _ToolHandlers:
         return await self.calls.run(context, params, work)
 
     async def _list_meta_tools(self, caller: Caller) -> tuple[MetaNames, tuple[types.Tool, ...]]:
-        """Return the names and definitions of the meta-tools, for the catalog that *caller*
-        sees.
-        """
+        """Return the meta-tools' names and definitions for *caller*."""
         searchable = await self._lists.searchable(caller)
         names = self._lists.names(searchable)
         tools = meta_tools(names, searchable.digest, stable=True)
@@ -291,10 +280,7 @@ class _ToolHandlers:
 
 
 def _meta_tool(names: MetaNames, tool: FunctionTool) -> types.Tool:
-    """Convert a meta-tool to an MCP tool.
-
-    Meta-tools that call tools are not marked as read-only.
-    """
+    """Convert a meta-tool to an MCP tool. Only meta-tools that call tools are not read-only."""
     function: Any = tool["function"]
     added = names.added.get(function["name"])
     is_call = not added.read_only if added else function["name"] == names.call
@@ -317,7 +303,7 @@ def _tool(entity: Entity) -> types.Tool:
         title=definition.title or None,
         description=description_of(entity),
         input_schema=visible_json({"type": "object", **definition.input_schema}),
-        # Output schemas that are not objects do not exist in every version of the protocol.
+        # Some versions of the protocol require an object.
         output_schema=visible_json(dict(output))
         if output and output.get("type") == "object"
         else None,
@@ -331,13 +317,10 @@ def _tool(entity: Entity) -> types.Tool:
 
 
 def _call_result(answer: ToolAnswer, server: str) -> CallResult:
-    """Convert *answer* to an MCP result: the content blocks of a tool, or the result of a search.
+    """Convert *answer* to an MCP result: content blocks of a tool, or the result of a search.
 
-    The result of a search contains a text for the model and an object for programs.
-
-    Args:
-        answer: The answer of a meta-tool or tool.
-        server: Server that the URIs in the content belong to. Empty leaves URIs unchanged.
+    The result of a search contains a text for the model and an object for programs. URIs in the
+    content belong to *server*. An empty *server* leaves them unchanged.
     """
     result: CallResult = {"isError": answer.failed, "resultType": "complete"}
     if answer.retry_after_s is not None:
@@ -357,7 +340,6 @@ def _call_result(answer: ToolAnswer, server: str) -> CallResult:
 
 
 def _search_object(result: SearchResult) -> dict[str, object]:
-    """Return the result of a search for programs, with its tools in the displayed order."""
     tools = [
         {
             "kind": kind,

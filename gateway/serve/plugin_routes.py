@@ -14,9 +14,7 @@ PREFIX = "/plugins"
 
 
 def plugin_routes(gateway: Gateway) -> list[Mount]:
-    """Return a route ``/plugins/NAME`` for each application that a plugin registers.
-
-    The guard (`gateway.serve.guard`) checks every request first and identifies the caller.
+    """Return a route ``/plugins/NAME`` for each application of a plugin, behind the guard.
 
     Raises:
         ConfigError: If two plugins register applications with the same name.

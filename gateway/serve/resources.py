@@ -1,6 +1,6 @@
 """MCP handlers of resources, prompts and completions of all servers.
 
-URIs in responses are rewritten to addresses of this server, so that clients can read them here.
+URIs in responses are rewritten to addresses of this server.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ PAGE_SIZE = 100
 def page(entities: Iterable[Entity], params: _Paging) -> tuple[Sequence[Entity], str | None]:
     """Return one page of *entities*, ordered by exposed name, and the cursor of the next page.
 
-    A cursor is the last name of the previous page. Changes of the catalog between two requests
-    therefore neither repeat nor skip unchanged entities.
+    A cursor is the last name of its page, so changes of the catalog neither repeat nor skip
+    unchanged entities.
     """
     cursor = params.cursor if params is not None else None
     ordered = sorted(entities, key=lambda entity: entity.exposed_name)
@@ -48,10 +48,7 @@ def page(entities: Iterable[Entity], params: _Paging) -> tuple[Sequence[Entity],
 class ResourceHandlers:
     """Handlers of the resources and prompts of one server.
 
-    Args:
-        library: Resources and prompts of all upstream servers.
-        calls: Requests that wait for input from their clients.
-        changes: Notifications to clients. It is told which lists clients were sent.
+    *changes* records the lists that clients were sent.
     """
 
     def __init__(
@@ -72,7 +69,7 @@ class ResourceHandlers:
     async def list_templates(
         self, context: Context, params: _Paging
     ) -> types.ListResourceTemplatesResult:
-        """Answer ``resources/templates/list``. Expressions in the URI templates stay unchanged."""
+        """Answer ``resources/templates/list``."""
         entities, cursor = await self._page("resource", context, params, templates=True)
         templates = [
             _to_model(types.ResourceTemplate, entity, uriTemplate=entity.exposed_name)
@@ -125,10 +122,7 @@ class ResourceHandlers:
     async def complete(
         self, context: Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
-        """Answer ``completion/complete``.
-
-        The result is empty if the upstream server does not complete.
-        """
+        """Answer ``completion/complete``. Empty if the server does not complete."""
         ref = params.ref
         kind: Kind = "prompt" if isinstance(ref, types.PromptReference) else "resource"
         name = ref.name if isinstance(ref, types.PromptReference) else ref.uri
@@ -177,7 +171,7 @@ def _to_model(model: type[M], entity: Entity, **own: object) -> M:
     try:
         return model.model_validate({**details, **fields})
     except ValidationError:
-        # Details from the upstream server may have any form, so they are validated.
+        # The upstream server's details may be invalid.
         return model.model_validate(fields)
 
 
@@ -186,10 +180,7 @@ def rewrite_contents(
 ) -> list[JsonObject]:
     """Return the contents of a resource, with URIs rewritten to addresses of this server.
 
-    Args:
-        contents: Contents that the upstream server returned.
-        owner: Upstream server of the resource, and the resource's URI there.
-        address: Address of the resource at this server, for contents that have that URI.
+    *owner* is the upstream server and the resource's URI there, which becomes *address*.
     """
     server, uri = owner
     return [
@@ -203,8 +194,8 @@ def rewrite_contents(
 def readable_block(block: JsonObject, server: str) -> dict[str, object]:
     """Convert a content block of the upstream *server* to a block that every client can read.
 
-    The block's URI becomes an address of this server. Web URIs stay unchanged, and so do all URIs
-    if *server* is empty. A block of an unknown type becomes its JSON text.
+    The URI becomes an address of this server, unless it is a web URI or *server* is empty. A block
+    of an unknown type becomes its JSON text.
     """
     if not is_well_formed(block):
         return {"type": "text", "text": json.dumps(block, ensure_ascii=False, default=str)}
@@ -216,16 +207,16 @@ def readable_block(block: JsonObject, server: str) -> dict[str, object]:
 def _message(message: JsonObject, server: str) -> JsonObject:
     block = message.get("content")
     if not isinstance(block, dict) or is_malformed(block):
-        # The SDK would interpret a block without a type as text.
+        # The SDK would read a block without a type as text.
         return {**message, "content": None}
     return {**message, "content": readable_block(block, server)}
 
 
 def _validate(model: type[M], answer: JsonObject, server: str, method: str) -> M:
-    """Validate *answer* of an upstream server to the request *method*, and convert it to *model*.
+    """Convert the answer of *server* to a request *method* into *model*.
 
     Raises:
-        UpstreamError: If *server* sent an answer of another form.
+        UpstreamError: If the answer is invalid.
     """
     try:
         return model.model_validate(answer)

@@ -1,14 +1,11 @@
 """Pages where users sign in to upstream servers that are called with the users' own credentials.
 
-The address of a page is not a secret and names no user. The user is the one that signed in at an
-identity provider (`gateway.serve.account`), or the owner of the token entered on the page, which is
-the token of the user's client. A user who follows an attacker's link therefore signs in for
-themselves only (MCP 2026-07-28, elicitation, "Phishing").
+The user is signed in at an identity provider (`gateway.serve.account`), or owns the token entered
+on the page. Whoever follows an attacker's link therefore signs in only for themselves (MCP
+2026-07-28, elicitation, "Phishing").
 
-* The response of an authorization server counts only in the browser where the sign-in started. That
-  browser has an encrypted cookie for the user, the server and the state. An attacker's link to the
-  authorization server therefore has no effect.
-* An entered token is used once and not stored. The guard rejects forms from other sites.
+An authorization server's response counts only in the browser where the sign-in started, which has
+an encrypted cookie for the user, the server and the state. An entered token is not stored.
 """
 
 from __future__ import annotations
@@ -43,7 +40,7 @@ from gateway.servers.user_sign_ins import PATH
 from gateway.types import Caller
 
 Authenticate = Callable[[str], Awaitable[Caller]]
-"""Function that returns the caller of a bearer token.
+"""Returns the caller of a bearer token.
 
 Raises:
     RefusedError: If the token is invalid.
@@ -69,11 +66,8 @@ def sign_in_routes(
 ) -> Sequence[Route]:
     """Return the routes of the sign-in pages, for an application behind the guard.
 
-    Args:
-        gateway: The gateway whose upstream servers need sign-ins.
-        authenticate: Returns the caller of a bearer token.
-        sessions: Sessions of browsers. If they have a launch token, the API needs no token, and
-            there is only one user.
+    *authenticate* returns the caller of a bearer token. If *sessions* have a launch token, the API
+    needs no token, and there is only one user.
     """
     pages = _Pages(gateway, authenticate, sessions)
     path = f"{PATH}/{{server}}"
@@ -90,16 +84,11 @@ class _Pages:
         self._sign_ins = gateway.user_sign_ins
         self._authenticate = authenticate
         self._sessions = sessions
-        # If the host configures no key, the authorization server's response must reach the same
-        # process.
+        # Without a key of the host, the response must reach the same process.
         self._cookie = SealedCookie("gateway_sign_in", gateway.options, LIFE_S)
         self._is_secure = urlsplit(gateway.options.public_url).scheme == "https"
 
     async def form(self, request: Request) -> Response:
-        """Show the sign-in page, which is the same for every server.
-
-        Without a session, the page asks for a token.
-        """
         server = escape(request.path_params["server"])
         if session := self._session(request):
             user = escape(session.caller.user or session.bearer.name)
@@ -113,18 +102,18 @@ class _Pages:
         return page(f"Sign in to {server}", _INTRO.format(server=server, form=form))
 
     def _session(self, request: Request) -> ConsoleSession | None:
-        # A cookie that is not bound to this host may have been set by a sibling domain.
+        # A sibling domain may have set a cookie that is not bound to this host.
         is_bound = self._sessions.is_secure(request) or not self._is_secure
         return self._sessions.find_browser_session(request) if self._token and is_bound else None
 
     async def _caller(
         self, session: ConsoleSession | None, fields: Mapping[str, Sequence[str]]
     ) -> Caller:
-        """Return the caller of the form's token, or else the caller of the browser's *session*.
+        """Return the caller of the form's token, or else of the browser's *session*.
 
         Raises:
-            RefusedError: If there is neither a token nor a session, or the form belongs to another
-                session.
+            RefusedError: If the token is missing or invalid without a session, or the form belongs
+                to another session.
         """
         token = fields.get("token", [""])[0].strip()
         if token or session is None:
@@ -133,7 +122,6 @@ class _Pages:
         return session.caller
 
     async def submit(self, request: Request) -> Response:
-        """Redirect the user to the authorization server, or sign the user out."""
         server, session = request.path_params["server"], self._session(request)
         try:
             body = await read_limited(request, _MAX_FORM_BYTES, "a form")
@@ -155,7 +143,6 @@ class _Pages:
         return response
 
     async def callback(self, request: Request) -> Response:
-        """Handle the authorization server's response, in the browser where the sign-in started."""
         server, query = request.path_params["server"], request.query_params
         caller = self._bearer_of(request, server, query.get("state", ""))
         if caller is None:
@@ -177,7 +164,7 @@ class _Pages:
         return response
 
     def _bearer_of(self, request: Request, server: str, state: str) -> Caller | None:
-        """Return the user whose browser started to sign in to *server* with *state*, or None."""
+        """Return the user whose browser started this sign-in, or None."""
         content = self._cookie.get(request, secure=self._is_secure)
         if not content:
             return None
@@ -185,6 +172,5 @@ class _Pages:
         is_own = own_server == server and secrets.compare_digest(
             own_state.encode(), state.encode("utf-8", "replace")
         )
-        # The user's access was checked when the sign-in started. The tokens are stored only for
-        # this user.
+        # The user's access was checked when the sign-in started.
         return Caller(user=user, tenant=tenant) if is_own and until >= time.time() else None

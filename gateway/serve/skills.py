@@ -1,11 +1,7 @@
 """Skills of the catalog in MCP, with the extension ``io.modelcontextprotocol/skills``.
 
-* A skill of the catalog is the single file ``skill://NAMESPACE/NAME/SKILL.md``, which the plugin
-  ``manifests`` writes from the catalog entry. The skill is offered if the plugin is installed and
-  the skill's name is valid as a folder name.
-* A skill of an upstream server keeps its entry. Its files get addresses of this server, and are
-  read like resources.
-* Lists contain no suspicious skills, but their addresses can be read.
+The plugin ``manifests`` writes a skill of the catalog as ``skill://NAMESPACE/NAME/SKILL.md``, if
+its name is valid as a folder name. Files of an upstream server's skill are read like its resources.
 """
 
 from __future__ import annotations
@@ -38,10 +34,7 @@ class _GetSkillParams(types.RequestParams):
 class SkillHandlers:
     """Handlers of the skills of one server.
 
-    Args:
-        library: Resources and skills of all upstream servers.
-        resources: Handlers of all other resources.
-        ttl_ms: Time for which clients may cache an answer, in milliseconds.
+    *resources* handles all other resources. Clients may cache answers for *ttl_ms* milliseconds.
     """
 
     def __init__(
@@ -52,7 +45,7 @@ class SkillHandlers:
         self._cacheable = {"resultType": "complete", "ttlMs": ttl_ms, "cacheScope": "private"}
 
     def offer(self, server: Server[Any]) -> None:
-        """Register the extension and its methods at the MCP server *server*."""
+        """Register the extension and its methods at *server*."""
         server.extensions[EXTENSION] = {}
         server.add_request_handler("skills/list", types.PaginatedRequestParams, self.list_skills)
         server.add_request_handler("skills/get", _GetSkillParams, self.get_skill)
@@ -79,7 +72,7 @@ class SkillHandlers:
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
-        """Answer ``resources/read``, for resources and also for the catalog's own skills."""
+        """Answer ``resources/read``, also for the catalog's own skills."""
         skill = None
         if params.uri.startswith(SCHEME):
             skill = (await self._skills(caller_of(context))).get(params.uri)
@@ -93,13 +86,13 @@ class SkillHandlers:
         return types.ReadResourceResult(contents=[content])
 
     async def _skills(self, caller: Caller) -> Mapping[str, Entity]:
-        """Return the skills that *caller* may see, keyed by their address at this server."""
+        """Return the skills that *caller* may see, keyed by address."""
         entities = await self._library.entities("skill", caller=caller)
         return {uri: entity for entity in entities if (uri := _address(entity))}
 
 
 def _address(entity: Entity) -> str:
-    """Return the address of a skill at this server. Empty if the skill cannot have an address."""
+    """Return a skill's address at this server. Empty if it is not offered."""
     if FRONT in entity.definition.details:
         return to_gateway_uri("resource", entity.server, entity.name)
     is_offered = is_skill_name(entity.name) and "manifests" in own_plugins()
@@ -118,7 +111,6 @@ def _to_entry(entity: Entity) -> Entry:
 
 
 def _entry(entity: Entity) -> dict[str, Any]:
-    """Return the entry of a skill in MCP's form, with addresses of this server."""
     uri, details = _address(entity), entity.definition.details
     if FRONT not in details:
         from gateway.plugins.manifests.skills import front_matter, write_skill  # noqa: PLC0415  (it may not be installed)

@@ -1,10 +1,8 @@
 """Notifications to clients about changed lists and changed resources.
 
-* Before protocol version 2026-07-28, a client subscribes in its session and gets notifications on
-  its stream. Since then it opens a stream for notifications, and names its resources there. Both
-  use an event bus of the SDK.
-* The gateway subscribes once to each watched resource at the resource's server, for all clients.
-  This subscription ends when the last client stops watching.
+* Before protocol version 2026-07-28, a client subscribes in its session. Since then it opens a
+  stream for notifications, and names its resources there.
+* The gateway subscribes once to each watched resource, for all clients.
 """
 
 from __future__ import annotations
@@ -48,10 +46,9 @@ _EVENTS: Mapping[Kind, ServerEvent] = {
 
 
 def listable(entities: Iterable[Entity]) -> tuple[Entity, ...]:
-    """Return the entities that lists may contain: all except suspicious ones.
+    """Return all entities except suspicious ones, because clients give lists to their models.
 
-    Clients give the texts of lists to their models. Suspicious entities can still be called, read
-    or filled in by name.
+    Suspicious entities can still be used by name.
     """
     return tuple(entity for entity in entities if not entity.suspicious)
 
@@ -68,7 +65,7 @@ def _on_this_loop(work: Callable[[], object]) -> Callable[[], None]:
 
 
 class _Watch:
-    """One watched address, the number of its watchers, and the task that watches it upstream."""
+    """One watched resource, the number of its watchers, and its subscription upstream."""
 
     def __init__(
         self, library: ResourceLibrary, owner: _Owner, on_change: Callable[[], None]
@@ -83,7 +80,7 @@ class _Watch:
         self.task = asyncio.create_task(following, name=f"watch {owner[0]}")
 
     async def started(self) -> None:
-        """Wait until the upstream server reports changes. Raise the error if it refuses."""
+        """Wait until the upstream server reports changes. Raise its error if it refuses."""
         start = asyncio.ensure_future(self._started.wait())
         try:
             await asyncio.wait({self.task, start}, return_when=asyncio.FIRST_COMPLETED)
@@ -95,7 +92,7 @@ class _Watch:
 
 
 class _Audience:
-    """Clients that may see the same entities, and digests of the lists that they were last sent."""
+    """Clients that may see the same entities, and digests of their last lists."""
 
     def __init__(self, caller: Caller) -> None:
         self.caller = caller
@@ -111,9 +108,8 @@ class Subscriptions:
     Changes that a caller cannot see are not announced to it.
 
     Args:
-        library: Resources and prompts of all upstream servers.
-        digest: Returns the summary of the catalog that the list of meta-tools contains. None if
-            the list contains each tool instead.
+        digest: Returns the summary of the catalog that the definitions of the meta-tools contain.
+            None if each tool is listed instead.
         max_watched: Maximum number of watched resources.
         caller: Caller of requests without an access token.
     """
@@ -140,8 +136,8 @@ class Subscriptions:
         """Watch the resource at *address* for *caller*. Return a function that stops watching.
 
         Raises:
-            InvalidRequestError: If the resource is unknown or cannot be watched, or if the maximum
-                number of resources is watched.
+            InvalidRequestError: If the resource is unknown or cannot be watched, or too many are
+                watched.
             UpstreamError: If the resource's server cannot be asked.
         """
         owner = await self.library.owner("resource", address, caller=caller)
@@ -180,7 +176,7 @@ class Subscriptions:
     async def unsubscribe(
         self, context: Context, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
-        """Answer ``resources/unsubscribe``. It is not an error if the resource is not watched."""
+        """Answer ``resources/unsubscribe``. The resource need not be watched."""
         end = self._sessions.get(client_identity(context), {}).pop(params.uri, None)
         if end is not None:
             end()
@@ -189,10 +185,7 @@ class Subscriptions:
     async def listen(
         self, context: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """Answer ``subscriptions/listen``.
-
-        The answer confirms only resources that can be watched.
-        """
+        """Answer ``subscriptions/listen``, confirming only resources that can be watched."""
         requested, caller = params.notifications, caller_of(context)
         audience = self._audience(caller)
         ends: dict[str, End] = {}
@@ -223,33 +216,23 @@ class Subscriptions:
 
     async def _publish_update(self, event: ResourceUpdated) -> None:
         for audience in tuple(self._audiences.values()):
-            # Checked again, because the subscriber may have lost access to the resource.
+            # Checked again, because the subscriber may have lost access.
             owner = self.library.owner("resource", event.uri, caller=audience.caller)
             if not isinstance(await attempt(owner), Failed):
                 await audience.bus.publish(event)
 
     def note_list(self, kind: Kind, entities: Iterable[Entity], caller: Caller) -> None:
-        """Record that *caller* was sent a list.
-
-        Args:
-            kind: Kind of the listed entities.
-            entities: All entities of this kind that *caller* may see.
-            caller: Caller of the list request.
-        """
+        """Record that *caller* was sent a list of all visible *entities* of *kind*."""
         self._audience(caller).sent[kind] = self._text(kind, entities)
 
     def _text(self, kind: Kind, entities: Iterable[Entity]) -> str:
-        """Return a text that identifies the content of a list of *entities*."""
         if kind == "tool" and self.digest is not None:
             return self.digest(tuple(entities))
         return _list_digest(listable(entities))
 
     @asynccontextmanager
     async def watch_catalog(self, _server: object) -> AsyncIterator[object]:
-        """Watch the catalog for changes while there are connections.
-
-        Yield the context that requests of this connection share.
-        """
+        """Watch the catalog during the connection, and yield the context of its requests."""
         if not self._connections:
             self._catalog_task = asyncio.create_task(self._watch(), name="list_changed")
         self._connections += 1
@@ -262,10 +245,7 @@ class Subscriptions:
                 await asyncio.wait({self._catalog_task})
 
     def end_streams(self) -> None:
-        """End all streams of ``subscriptions/listen``.
-
-        The streams tell their clients about the end.
-        """
+        """End all streams of ``subscriptions/listen``, and tell their clients."""
         for audience in self._audiences.values():
             audience.listen.close()
 
@@ -292,10 +272,7 @@ class Subscriptions:
             await audience.bus.publish(_EVENTS[kind])
 
     async def notify_session(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Middleware that sends changes to a session until its connection ends.
-
-        It starts after the client's ``notifications/initialized``.
-        """
+        """Middleware that sends changes to a session from its initialization on."""
         result = await call_next(ctx)
         if ctx.method != "notifications/initialized" or is_stateless(ctx):
             return result

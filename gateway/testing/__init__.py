@@ -1,4 +1,4 @@
-"""Fakes for tests of hosts: a scripted model, an embedder without a model, a store, a clock."""
+"""Fakes for tests of hosts."""
 
 from gateway.testing.embedder import HashingEmbedder as HashingEmbedder
 from gateway.testing.endpoint import Faults as Faults

@@ -1,11 +1,6 @@
 """Chat Completions answers of the scripted model, its stored conversations and its prompt cache.
 
-Numbers of tokens are estimates (`gateway.runtime.text.estimate_tokens`), which suffice to compare
-requests.
-
-* Whole and streamed answers have the same id, message and usage: joined chunks equal the whole
-  answer.
-* Only the first fragment of a call contains its id and name; fragments have the call's index.
+Numbers of tokens are estimates. Whole and streamed answers have the same id, message and usage.
 """
 
 from __future__ import annotations
@@ -24,8 +19,7 @@ from gateway.testing.model import ModelRequest, Turn
 from gateway.types import JsonObject
 
 CREATED = 1_700_000_000
-"""Creation time of every answer, in seconds since the epoch. It is fixed, so that equal requests
-get equal answers."""
+"""Creation time of every answer. It is fixed, so that equal requests get equal answers."""
 MIN_CACHED_TOKENS = 1024
 """Minimum length of a cached beginning of a prompt, in tokens, as in the real service."""
 _MAX_PROMPTS = 64
@@ -34,7 +28,7 @@ _MAX_PROMPTS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAnswer:
-    """A turn of the scripted model with its request and usage, before it is serialized."""
+    """A turn of the scripted model with its request and usage."""
 
     request: ModelRequest
     turn: Turn
@@ -43,21 +37,17 @@ class ModelAnswer:
 
     @property
     def id(self) -> str:
-        """Id of the answer. It depends only on the conversation and the tools, so it is the same
-        with and without streaming.
-        """
+        """Id that depends only on the tools and the conversation."""
         prompt = prompt_text(self.request).encode("utf-8", "surrogatepass")
         return f"chatcmpl-{hashlib.blake2b(prompt, digest_size=12).hexdigest()}"
 
     @property
     def finish_reason(self) -> str:
-        """The reason why the model stopped."""
+        """Reason why the model stopped."""
         return self.turn.finish_reason or ("tool_calls" if self.turn.calls else "stop")
 
     def call_id(self, choice: int, position: int) -> str:
-        """Return the id of a call: the id in the script, or one built from the turn, *choice* and
-        *position*.
-        """
+        """Return a call's id: from the script, or built from the turn, *choice* and *position*."""
         turn = [message.get("role") for message in self.request.messages].count("assistant")
         index = choice * len(self.turn.calls) + position
         return self.turn.calls[position].id or f"call_{turn}_{index}"
@@ -94,14 +84,14 @@ def _message(answer: ModelAnswer, choice: int) -> dict[str, Any]:
 
 
 def events(answer: ModelAnswer, *, chunk_chars: int) -> Iterator[bytes]:
-    """Yield the answer as server-sent events, with the final ``[DONE]``."""
+    """Yield the answer as server-sent events, ending with ``[DONE]``."""
     for chunk in _chunks(answer, chunk_chars):
         yield b"data: " + json.dumps(chunk).encode() + b"\n\n"
     yield b"data: [DONE]\n\n"
 
 
 def _chunks(answer: ModelAnswer, size: int) -> Iterator[dict[str, object]]:
-    """Yield the answer in chunks of *size* characters. Chunks of several choices alternate."""
+    """Yield the answer in chunks of *size* characters, alternating between choices."""
     options = answer.request.body.get("stream_options")
     wants_usage = isinstance(options, dict) and options.get("include_usage") is True
     head = _head(answer, "chat.completion.chunk")
@@ -117,7 +107,7 @@ def _chunks(answer: ModelAnswer, size: int) -> Iterator[dict[str, object]]:
 
 
 def _deltas(message: dict[str, Any], size: int) -> Iterator[dict[str, object]]:
-    """Yield the changes that build *message*; the last change is empty."""
+    """Yield the changes that build *message*, and an empty last change."""
     text, calls = message["content"], message.pop("tool_calls", ())
     yield {**message, "content": None if text is None else ""}
     for piece in split_text(text or "", size):
@@ -143,13 +133,13 @@ def _head(answer: ModelAnswer, kind: str) -> dict[str, object]:
 
 
 class ConversationStore:
-    """Items of all stored responses, which later requests can continue."""
+    """Items of stored responses, which later requests can continue."""
 
     def __init__(self) -> None:
         self._items: dict[str, list[object]] = {}
 
     def load(self, body: JsonObject) -> list[object]:
-        """Return the items of the response that *body* continues, followed by the items of *body*.
+        """Return the items of the response that *body* continues, then the items of *body*.
 
         Raises:
             InvalidRequestError: If the continued response is unknown.
@@ -164,9 +154,7 @@ class ConversationStore:
         return [*before, *(items if isinstance(items, list) else [])]
 
     def save(self, body: JsonObject, name: str, items: list[object]) -> None:
-        """Store *items*, the whole conversation, under *name*, unless the request *body* forbids
-        it.
-        """
+        """Store *items* under *name*, unless *body* forbids it, and under the conversation's id."""
         if body.get("store") is not False:
             self._items[name] = items
         if _conversation_id(body):
@@ -181,22 +169,18 @@ def _conversation_id(body: JsonObject) -> str:
 
 
 def prompt_text(request: ModelRequest) -> str:
-    """Return the prompt in the order in which a service reads it: tools, then messages."""
+    """Return the prompt as a service reads it: tools, then messages."""
     return _compact(request.tools) + _compact(request.messages)
 
 
 class PromptCache:
-    """Recent prompts, used to count the tokens that a new prompt shares with one of them.
-
-    All recent prompts count, because a request of another conversation or of a normalizer between
-    two turns does not empty a real cache either.
-    """
+    """Recent prompts, to count the tokens that a new prompt shares with one of them."""
 
     def __init__(self) -> None:
         self._prompts: deque[str] = deque(maxlen=_MAX_PROMPTS)
 
     def usage(self, request: ModelRequest, turn: Turn, *, choices: int) -> dict[str, object]:
-        """Return the usage of one request with its answer, and store the prompt."""
+        """Return the usage of one request and its answer, and store the prompt."""
         prompt = prompt_text(request)
         shared = max((_common_prefix(prompt, other) for other in self._prompts), default=0)
         self._prompts.append(prompt)
@@ -217,8 +201,6 @@ def _compact(value: object) -> str:
 
 
 def _common_prefix(left: str, right: str) -> int:
-    """Return the number of characters that *left* and *right* have in common at the beginning.
-    Bisection is fast because slices are compared in C.
-    """
+    """Return the length of the common prefix. Bisection is fast, because C compares the slices."""
     shorter = min(len(left), len(right))
     return bisect_left(range(shorter), True, key=lambda end: left[: end + 1] != right[: end + 1])

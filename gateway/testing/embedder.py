@@ -1,9 +1,7 @@
 """An embedder without a model, and the JSON format of the embeddings endpoint.
 
-* Words and their letter trigrams are hashed into a unit vector.
-* Texts with common words or parts of words are similar. Other meanings are unknown, except those
-  given as ``meanings``.
-* The same text has the same vector in every process and on every machine.
+Words and their letter trigrams are hashed into a unit vector, the same in every process. Texts with
+common words or parts of words are similar.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from gateway.types import JsonObject
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _WORD = re.compile(r"[^\W_]+")
 _FULL_WEIGHT_CHARS = 5
-"""Minimum length of words with full weight. In most languages, shorter words are mostly grammar."""
+"""Minimum length of words with full weight. Shorter words are mostly grammar."""
 
 
 class HashingEmbedder:
@@ -46,11 +44,11 @@ class HashingEmbedder:
 
         Args:
             dimensions: Length of a vector.
-            model_id: Name of the model; "" builds a name from all arguments that change a vector.
+            model_id: Name of the model; "" builds a name from *dimensions* and *meanings*.
             meanings: Replacements, keyed by word or phrase, compared without case. Whole words are
                 matched; in scripts without case (Chinese, Arabic, …) any part of a text.
-            fail_with: Error that every `embed` raises while it is set.
-            transform: Function that changes the returned vectors, to spoil them.
+            fail_with: Error that `embed` raises while it is set.
+            transform: Changes the returned vectors, to spoil them.
         """
         if dimensions < 1:
             raise ConfigError(f"dimensions must be at least 1, not {dimensions!r}")
@@ -100,7 +98,7 @@ class HashingEmbedder:
         plain = _fold(text)
         if self._synonyms is not None:
             plain = self._synonyms.sub(lambda found: f" {self._meanings[found.group()]} ", plain)
-        # A text without words counts as one word, because no vector may be zero.
+        # No vector may be zero, even for a text without words.
         return sorted(set(_WORD.findall(plain))) or [text]
 
 
@@ -112,7 +110,7 @@ def _word_vector(word: str, dimensions: int) -> Vector:
     framed = f" {word} "
     trigrams = [framed[start : start + 3] for start in range(len(framed) - 2)]
     for trigram in trigrams:
-        # All trigrams together weigh as much as the word, so that inflections are similar.
+        # All trigrams together weigh as much as the word.
         _add(vector, f"t:{trigram}", weight / len(trigrams) ** 0.5)
     return vector
 
@@ -120,7 +118,7 @@ def _word_vector(word: str, dimensions: int) -> Vector:
 def _add(vector: Vector, feature: str, weight: float) -> None:
     digest = hashlib.blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     number = int.from_bytes(digest, "big")
-    # The lowest bit is the sign, the other bits are the index: collisions cancel out.
+    # The sign is the lowest bit, so that collisions cancel out.
     vector[(number >> 1) % vector.shape[0]] += weight if number & 1 else -weight
 
 
@@ -141,7 +139,7 @@ def checked_texts(body: JsonObject, info: EmbedderInfo) -> tuple[str, ...]:
     """Return the texts of a request after the checks of the real service.
 
     Raises:
-        InvalidRequestError: If there are no texts, empty texts or too many texts, or *dimensions*
+        InvalidRequestError: If there are no texts, empty texts or too many texts, or ``dimensions``
             is out of range.
     """
     dimensions, longest = body.get("dimensions", 1), info.dimensions or 1
@@ -159,10 +157,10 @@ def checked_texts(body: JsonObject, info: EmbedderInfo) -> tuple[str, ...]:
 
 
 def embeddings_answer(body: JsonObject, embedded: Embedded) -> dict[str, object]:
-    """Return the vectors in the format that the request *body* asks for."""
+    """Return the vectors in the format that *body* asks for."""
     rows, dimensions = embedded.vectors, body.get("dimensions")
     if isinstance(dimensions, int):
-        # The remainder is added to the beginning, because a truncated sparse vector could be zero.
+        # A truncated sparse vector could be zero.
         padded = np.pad(rows, ((0, 0), (0, -rows.shape[1] % dimensions)))
         rows = unit_rows(padded.reshape(len(rows), -1, dimensions).sum(axis=1))
     packed = (base64.b64encode(row.astype("<f4").tobytes()).decode() for row in rows)

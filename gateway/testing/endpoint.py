@@ -1,7 +1,6 @@
 """HTTP server on the loopback interface, with logs, gates and faults for each endpoint.
 
-* A request is logged when it arrives, before it waits or fails, so retries are counted.
-* There are no sleeps: a test waits until a request arrives, and releases it.
+A request is logged when it arrives. Tests wait for arrivals, so they do not sleep.
 """
 
 from __future__ import annotations
@@ -23,10 +22,8 @@ from gateway.runtime.background_loop import Bridge
 
 R = TypeVar("R")
 _KEEP_ALIVE_S = 600
-"""Seconds until an idle connection is closed, longer than any client's own limit.
-
-A shorter time could close a connection that a slow client is about to use again.
-"""
+"""Seconds until an idle connection is closed. A shorter time could close a connection that a slow
+client is about to use."""
 GRACE_S = 1
 """Maximum time in seconds that an unfinished answer delays `Loopback.close`."""
 EndpointName = Literal["chat", "embeddings"]
@@ -35,21 +32,19 @@ FaultKind = Literal["status", "drop", "garbage"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """Faults that replace the answers to the next requests of an endpoint."""
+    """Faults that replace the next answers of an endpoint."""
 
     status: int = 500
     """HTTP status of the kind ``status``. The response asks for a retry after a millisecond."""
     times: int = 1
     """Number of requests that fail."""
     kind: FaultKind = "status"
-    """Kind of fault. ``status`` answers with an error status, ``drop`` breaks the connection in the
-    middle of the answer, and ``garbage`` sends broken JSON with status 200."""
+    """``status`` answers with an error status, ``drop`` breaks the connection in the middle of the
+    answer, and ``garbage`` sends broken JSON with status 200."""
 
 
 class Gate:
-    """A barrier that holds the requests of an endpoint until it is released. Any thread may use
-    it.
-    """
+    """A barrier that holds requests until its release. Any thread may use it."""
 
     def __init__(self) -> None:
         self._arrival = threading.Condition()
@@ -64,7 +59,7 @@ class Gate:
 
     @property
     def released(self) -> bool:
-        """True after the gate was released."""
+        """True after `release`."""
         return self._door.done()
 
     def release(self) -> None:
@@ -83,19 +78,15 @@ class Gate:
                 raise TimeoutError(f"{self._arrived} of {requests} requests arrived")
 
     async def arrived(self, requests: int = 1, *, timeout_s: float = 10.0) -> None:
-        """Wait until *requests* have arrived, without blocking the event loop.
-
-        Raises:
-            TimeoutError: If they did not arrive within ``timeout_s``.
-        """
+        """Wait as in `wait`, without blocking the event loop."""
         await asyncio.to_thread(self.wait, requests, timeout_s=timeout_s)
 
     async def hold(self) -> None:
-        """Count one arrival and wait for the release. The endpoint calls it."""
+        """Count an arrival and wait for the release."""
         with self._arrival:
             self._arrived += 1
             self._arrival.notify_all()
-        # All requests share the future, so the cancellation of one must not cancel it.
+        # All requests share the future, so no cancellation may cancel it.
         await asyncio.shield(asyncio.wrap_future(self._door))
 
 
@@ -109,7 +100,7 @@ class Endpoint(Generic[R]):
         self._gates: list[Gate] = []
 
     def fail(self, faults: Faults) -> None:
-        """Let the next requests fail by *faults*, after faults that are still pending."""
+        """Let the next requests fail, after pending faults."""
         self._faults.extend([faults] * faults.times)
 
     def gate(self) -> Gate:
@@ -124,7 +115,7 @@ class Endpoint(Generic[R]):
             gate.release()
 
     async def admit(self, request: R) -> Faults | None:
-        """Log *request*, hold it at the newest gate, and return its fault if there is one."""
+        """Log *request*, hold it at the newest gate, and return its fault, if any."""
         self.seen.append(request)
         faults = self._faults.popleft() if self._faults else None
         if self._gates:
@@ -133,10 +124,10 @@ class Endpoint(Generic[R]):
 
 
 class Loopback:
-    """A real HTTP server for one app. It listens from `start` on, so clients need not wait."""
+    """HTTP server for one application."""
 
     def __init__(self, app: ASGIApp) -> None:
-        # Without log_config the logging of the host is unchanged.
+        # log_config=None leaves the host's logging unchanged.
         config = uvicorn.Config(
             app,
             http="h11",
@@ -164,18 +155,16 @@ class Loopback:
         if self._serving is not None:
             return
         listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-        # Connections inherit the option. Without it, each response waits some 40 ms for an
-        # acknowledgement.
+        # Otherwise each response waits for an acknowledgement.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port = listener.getsockname()[1]
         self._serving = self._bridge.submit(lambda: self._server.serve(sockets=[listener]))
 
     def settle(self, timeout_s: float) -> None:
-        """Block until every request that has arrived is finished: answered, or abandoned by its
-        client.
+        """Block until every request that has arrived is answered or abandoned.
 
         Raises:
-            TimeoutError: If a request is not finished within ``timeout_s``.
+            TimeoutError: If a request is not finished within *timeout_s*.
         """
         if self._serving is not None and not self._serving.done():
             self._bridge.call(lambda: self._settled(timeout_s))
@@ -186,9 +175,7 @@ class Loopback:
                 await asyncio.wait(answering)
 
     def close(self) -> None:
-        """Finish running answers, close connections and join the thread. A second call has no
-        effect.
-        """
+        """Finish running answers and stop. A second call has no effect."""
         self._server.should_exit = True
         if self._serving is not None:
             self._serving.result()

@@ -1,4 +1,4 @@
-"""A clock that tests advance, and a store that is deleted together with its object."""
+"""A clock that tests advance, and a temporary store."""
 
 from __future__ import annotations
 
@@ -36,10 +36,9 @@ class ManualClock:
 
 
 class TemporaryStore(SqliteStore):
-    """A `Store` in a temporary folder that is deleted together with the object.
+    """A `Store` in a temporary folder, deleted together with the object.
 
-    Args:
-        wall: Clock that returns seconds since the epoch.
+    *wall* returns seconds since the epoch.
     """
 
     def __init__(self, *, wall: Clock = time.time) -> None:

@@ -1,9 +1,7 @@
 """Turns of a scripted model, its requests, and the checks of the real service.
 
-* A policy is a function of the request without state, so it serves many conversations at once and
-  answers equal requests equally.
-* A policy refuses a request by raising `InvalidRequestError`, which becomes HTTP status 400.
-* A request that passes the checks would not get status 400 from the service for its form.
+A policy has no state, so it answers equal requests equally. It refuses a request by raising
+`InvalidRequestError`, which becomes HTTP status 400.
 """
 
 from __future__ import annotations
@@ -20,20 +18,20 @@ from gateway.runtime.json_schema import as_objects
 from gateway.types import JsonObject
 
 _BRING_TOOLS = frozenset({"tool_search_output", "additional_tools"})
-"""Types of items of the Responses API that contain tools."""
+"""Item types of the Responses API that contain tools."""
 MAX_TOOLS = 128
 _FUNCTION_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One tool call of the model. Its arguments are positional, so that scripts are short."""
+    """One tool call of the model."""
 
     name: str
     arguments: JsonObject | str = field(default_factory=dict)
     """An object is sent as JSON; a string is sent unchanged, even if it is broken JSON."""
     id: str = field(default="", kw_only=True)
-    """Id of the call; "" lets the server create one that is unique in the conversation."""
+    """Id of the call; "" creates one that is unique in the conversation."""
 
     @property
     def raw(self) -> str:
@@ -50,25 +48,22 @@ class Turn:
     text: str = ""
     calls: tuple[Call, ...] = ()
     finish_reason: str | None = None
-    """Reason why the model stopped; None means ``tool_calls`` if there are calls, otherwise
-    ``stop``."""
+    """Reason why the model stopped. None is ``tool_calls`` with calls, otherwise ``stop``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """One request to the scripted model, as received. Do not change its values."""
+    """One request to the scripted model. Do not change its values."""
 
     path: str
     body: JsonObject
     raw: bytes = field(default=b"", compare=False)
-    """Bytes of the body."""
     headers: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Headers, keyed by lower-case name."""
     query: Mapping[str, str] = field(default_factory=dict, compare=False)
-    """Query parameters of the URL."""
     stored: tuple[object, ...] | None = field(default=None, compare=False)
-    """Items of the stored conversation followed by the items of the request; None unless the
-    request uses the Responses API."""
+    """Items of the stored conversation, then those of the request. None for other APIs than the
+    Responses API."""
 
     @property
     def is_responses(self) -> bool:
@@ -84,13 +79,12 @@ class ModelRequest:
 
     @property
     def tools(self) -> list[dict[str, object]]:
-        """Tools as sent, including their ``type``; empty if none were sent."""
+        """Tools as sent, including their ``type``."""
         return as_objects(self.body.get("tools"))
 
     @property
     def functions(self) -> dict[str, dict[str, object]]:
         """Name, description and parameters of each function tool, keyed by name, in the order sent.
-
         `loaded` tools come last.
         """
         tools = [*self.tools, *self.loaded]
@@ -100,9 +94,7 @@ class ModelRequest:
 
     @property
     def loaded(self) -> list[dict[str, object]]:
-        """Tools in the conversation: in results of the service's tool search, or in a developer
-        message.
-        """
+        """Tools from a tool search of the service or a developer message."""
         outputs = [item for item in as_objects(self._input) if item.get("type") in _BRING_TOOLS]
         return [tool for item in outputs for tool in as_objects(item.get("tools"))]
 
@@ -127,7 +119,7 @@ class ModelRequest:
 
     @property
     def user_text(self) -> str:
-        """Text of the last user message; "" if there is none or it is not plain text."""
+        """Text of the last user message. Empty if it is missing or not plain text."""
         users = [message for message in self.messages if message.get("role") == "user"]
         texts = [message.get("content") for message in users]
         return texts[-1] if texts and isinstance(texts[-1], str) else ""
@@ -138,27 +130,26 @@ class ModelRequest:
         return [message.get("role") for message in self._since("user")].count("assistant")
 
     def last_tool_results(self) -> list[dict[str, object]]:
-        """Return the tool messages after the last assistant message, in order."""
+        """Return the tool messages after the last assistant message."""
         since = self._since("assistant")
         return [message for message in since[::-1] if message.get("role") == "tool"]
 
     def _since(self, role: str) -> list[dict[str, object]]:
-        """Return the messages after the last message of *role*, the newest first."""
         return list(takewhile(lambda message: message.get("role") != role, reversed(self.messages)))
 
 
 Policy = Callable[[ModelRequest], Turn]
-"""Function that returns the model's turn.
+"""Returns the model's turn.
 
-It runs on the server's thread, one request at a time, and must not block; `ScriptedModel.gate`
-delays an answer."""
+It runs on the server's thread, one request at a time, and must not block. Use `ScriptedModel.gate`
+to delay an answer."""
 
 
 def script(*turns: Turn | Policy) -> Policy:
     """Return a policy that replays *turns*, and starts again after every user message.
 
-    The position is read from the conversation (`ModelRequest.progress`), so a repeated request gets
-    the same answer. A turn that is a function is called when it is due.
+    The position is read from the conversation, so a repeated request gets the same answer. A turn
+    that is a function is called when it is due.
 
     Raises:
         InvalidRequestError: From the policy, if the conversation continues after the last turn.
@@ -180,7 +171,7 @@ def check_request(request: ModelRequest) -> None:
     """Refuse requests that the service would refuse.
 
     Raises:
-        InvalidRequestError: With the first fault; the server answers with status 400.
+        InvalidRequestError: With the first fault.
     """
     for fault in chain(_find_faults(request), _find_answer_faults(request.messages)):
         raise InvalidRequestError(fault)

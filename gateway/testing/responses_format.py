@@ -1,7 +1,6 @@
 """Responses API answers of the scripted model, whole or as events.
 
-A call of ``tool_search`` is the service's own search if the request contains that tool. All other
-calls are function calls. The functions are pure: equal requests get equal answers.
+A call of ``tool_search`` is the service's own search if the request contains that tool.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
         client = OpenAI(base_url=model.base_url, api_key="test")
 
 It serves Chat Completions, the Responses API (both also under Azure's paths), embeddings and the
-list of models. ``HTTP_PROXY`` applies to 127.0.0.1 too, unless ``NO_PROXY`` contains the address.
+list of models. ``HTTP_PROXY`` applies too, unless ``NO_PROXY`` contains 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class ScriptedModel:
         """Create a model, which listens from `start` on.
 
         Args:
-            policy: Function that returns each turn.
-            model: Name in the list of models; requests with any name are answered.
+            policy: Returns each turn.
+            model: Name in the list of models. Requests may use any name.
             chunk_chars: Characters of text or arguments in one chunk of a stream.
             embedder: Embedder of the embeddings endpoint; None uses a `HashingEmbedder`.
         """
@@ -107,12 +107,12 @@ class ScriptedModel:
 
     @property
     def requests(self) -> list[ModelRequest]:
-        """Copy of the chat requests in the order of arrival, including failed and held ones."""
+        """Chat requests in the order of arrival, including failed and held ones."""
         return list(self._chat.seen)
 
     @property
     def embedding_requests(self) -> list[tuple[str, ...]]:
-        """Copy of the texts of each embedding request, in the order of arrival."""
+        """Texts of each embedding request, in the order of arrival."""
         return list(self._embeddings.seen)
 
     def forget(self) -> None:
@@ -124,10 +124,10 @@ class ScriptedModel:
     def settle(self, *, timeout_s: float = 30.0) -> None:
         """Block until all requests that have arrived are finished.
 
-        A client has its answer, or has disconnected, a moment before the server has finished.
+        A request may finish a moment after its client has the answer.
 
         Raises:
-            TimeoutError: If a request is not finished within ``timeout_s``; a gate may hold it.
+            TimeoutError: After ``timeout_s``. A gate may hold a request.
         """
         self._loopback.settle(timeout_s)
 
@@ -136,13 +136,11 @@ class ScriptedModel:
         self._endpoint(endpoint).fail(faults)
 
     def gate(self, endpoint: EndpointName = "chat") -> Gate:
-        """Hold the answers of *endpoint* from now on, until the gate is released or its block
-        ends.
-        """
+        """Hold the answers of *endpoint* until the gate's release or the end of its block."""
         return self._endpoint(endpoint).gate()
 
     def refuse(self, part: str) -> None:
-        """Refuse embedding requests whose texts contain *part*, with status 400."""
+        """Refuse embedding requests with *part* in a text, with status 400."""
         self._refused.append(part)
 
     def _endpoint(self, name: EndpointName) -> Endpoint[ModelRequest] | Endpoint[tuple[str, ...]]:
@@ -206,8 +204,7 @@ class ScriptedModel:
         if any(part in text for part in self._refused for text in texts):
             raise InvalidRequestError("the test refuses one of these texts")
         embedded = await self.embedder.embed(texts, role="document")
-        # NaN occurs only if the embedder's `transform` spoils the vectors. It is written as the
-        # literal NaN, which is not valid JSON.
+        # A spoilt vector may contain NaN, which is not valid JSON.
         answer = json.dumps(embeddings_answer(body, embedded))
         return _respond([answer.encode()], _JSON, faults)
 
@@ -224,9 +221,9 @@ def _fail_at_once(faults: Faults | None, media_type: str) -> Response | None:
     if faults is None or faults.kind == "drop":
         return None
     if faults.kind == "status":
-        # Retries need not wait.
+        # The client retries at once.
         return _error(faults.status, "the test asked for this fault", {"retry-after-ms": "1"})
-    # A response of status 200 whose JSON is cut in the middle.
+    # JSON cut in the middle, with status 200.
     body = b'{"id": "garbage", "data": ['
     if media_type == _EVENTS:
         body = b"data: " + body + b"\n\n"
@@ -234,11 +231,7 @@ def _fail_at_once(faults: Faults | None, media_type: str) -> Response | None:
 
 
 def _respond(parts: Sequence[bytes], media_type: str, faults: Faults | None) -> ASGIApp:
-    """Send *parts* one by one.
-
-    A dropped answer announces its full length, sends the first half of its parts (or half of its
-    only part), and closes the connection.
-    """
+    """Send *parts* one by one. A dropped answer announces its full length, but is cut."""
     headers = None
     if media_type == _JSON or faults:
         headers = {"content-length": str(sum(map(len, parts)))}
@@ -253,19 +246,16 @@ async def _yield_parts(parts: Sequence[bytes]) -> AsyncIterator[bytes]:
 
 
 def _error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
-    """Return an error in the format of the service."""
     kind = _ERROR_TYPES.get(status, "server_error")
     detail = {"message": message, "type": kind, "param": None, "code": None}
     return JSONResponse({"error": detail}, status, headers)
 
 
 async def _refuse(_request: Request, fault: Exception) -> Response:
-    """Return an error with status 400."""
     return _error(HTTPStatus.BAD_REQUEST, str(fault))
 
 
 async def _answer_unknown(request: Request, fault: Exception) -> Response:
-    """Answer a request with an unknown path or method."""
     status = fault.status_code if isinstance(fault, HTTPException) else HTTPStatus.NOT_FOUND
     return _error(status, f"unknown request URL: {request.method} {request.url.path}")
 
@@ -277,11 +267,7 @@ async def _show_crash(_request: Request, fault: Exception) -> Response:
 
 
 async def _read_object(request: Request) -> dict[str, object]:
-    """Read the body.
-
-    Raises:
-        InvalidRequestError: If the body is not a JSON object.
-    """
+    """Read the body; raise an `InvalidRequestError` unless it is a JSON object."""
     try:
         body = json.loads(await request.body())
     except ValueError as fault:

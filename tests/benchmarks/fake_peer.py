@@ -1,6 +1,4 @@
-"""A peer (another tool search to compare with) that needs no installation, with an adapter like
-other peers.
-"""
+"""A peer (another tool search to compare with) that needs no installation."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from benchmarks.peering.wire import Setting, Tool, serve
 
 
 class FakePeer:
-    """A peer that ranks by shared words, or by vectors with the option ``way``."""
+    """A peer that ranks by shared words, or by vectors with ``way``."""
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting

@@ -1,5 +1,3 @@
-"""Functions that write the input of a benchmark."""
-
 from __future__ import annotations
 
 import json
@@ -8,19 +6,17 @@ from pathlib import Path
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write *value* as JSON, and create missing folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value), encoding="utf-8")
 
 
 def write_lines(path: Path, rows: Iterable[object]) -> None:
-    """Write *rows* as JSON Lines, and create missing folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
 
 
 def write_set(folder: Path, **files: Iterable[object]) -> Path:
-    """Write *files* of a set as JSON Lines, keyed by name without suffix; return the folder."""
+    """Write *files* as JSON Lines, keyed by name without suffix; return the folder."""
     for name, rows in files.items():
         write_lines(folder / f"{name}.jsonl", rows)
     return folder

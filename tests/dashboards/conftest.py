@@ -1,5 +1,3 @@
-"""Fixtures for the tests of dashboards."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -11,5 +9,4 @@ from tests.apps.cli.running import Place
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    """Empty folder in which the test runs commands; the cache is in it too."""
     return Place(folder=tmp_path)

@@ -1,4 +1,4 @@
-"""A real Prometheus on this machine, and pages of metrics that it reads."""
+"""A real Prometheus, and pages of metrics for it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,6 @@ class Page:
 
     @asynccontextmanager
     async def served(self) -> AsyncIterator[str]:
-        """Serve the page; yield its address."""
         self._server.start()
         try:
             yield f"127.0.0.1:{self._server.port}"
@@ -60,15 +59,13 @@ class Prometheus:
         self._folder, self._http = folder, http
 
     def watch(self, targets: Sequence[str]) -> None:
-        """Let Prometheus read the metrics of the addresses *targets*; the change takes up to some
-        seconds.
-        """
+        """Read the metrics of *targets* from some seconds later on."""
         fresh = self._folder / "fresh.json"
         fresh.write_text(json.dumps([{"targets": [*targets]}]), "utf-8")
         fresh.replace(self._folder / TARGETS)
 
     async def query(self, expression: str) -> list[Mapping[str, str]]:
-        """Return the labels of the series of *expression* that have a value now."""
+        """Return the labels of the present series of *expression*."""
         form = {"query": expression}
         answer = (await self._http.post("/api/v1/query", data=form)).json()
         assert "success" == answer["status"], f"{answer}: {expression}"
@@ -76,14 +73,11 @@ class Prometheus:
         return [item["metric"] for item in result if math.isfinite(float(item["value"][1]))]
 
     async def fired(self) -> set[str]:
-        """Return the names of the alerts that have fired."""
         series = await self.query('count_over_time(ALERTS{alertstate="firing"}[10m])')
         return {sample["alertname"] for sample in series}
 
     async def firing(self) -> dict[str, tuple[str, ...]]:
-        """Return the annotation texts of each alert that is firing now, keyed by the alert's
-        name.
-        """
+        """Return the annotations of each firing alert, keyed by name."""
         alerts = (await self._http.get("/api/v1/alerts")).json()["data"]["alerts"]
         return {
             alert["labels"]["alertname"]: tuple(alert["annotations"].values())
@@ -94,9 +88,7 @@ class Prometheus:
 
 @asynccontextmanager
 async def prometheus(folder: Path, rules: str) -> AsyncIterator[Prometheus]:
-    """Run Prometheus with the alert rules *rules* in *folder*; yield it when it answers
-    requests.
-    """
+    """Run Prometheus with the alerts *rules*; yield it when it answers."""
     second = {"scrape_interval": "1s", "evaluation_interval": "1s"}
     job = {"job_name": "gateway", "file_sd_configs": [{"files": [TARGETS]}]}
     config = {"global": second, "rule_files": ["rules.yml"], "scrape_configs": [job]}

@@ -15,28 +15,24 @@ FILE = ROOT / "deploy" / "Containerfile"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The instructions of one stage, as (word, arguments)."""
+    """Instructions of one stage, as (word, arguments)."""
 
     instructions: tuple[tuple[str, str], ...]
 
     def all(self, word: str) -> list[str]:
-        """Return the arguments of each instruction *word*."""
         return [text for item, text in self.instructions if item == word]
 
     def one(self, word: str) -> str:
-        """Return the arguments of the instruction *word*, which must occur once."""
+        """Return the arguments of *word*, which must occur once."""
         (text,) = self.all(word)
         return text
 
     def command(self, word: str) -> Any:
-        """Return the arguments of the instruction *word* that are written as a JSON list, as in
-        CMD.
-        """
+        """Return the arguments of *word* that are a JSON list, as in CMD."""
         return json.loads(re.sub(r"^.*?CMD ", "", self.one(word), flags=re.DOTALL))
 
     @property
     def env(self) -> dict[str, str]:
-        """Environment variables of the stage."""
         pairs = (pair for text in self.all("ENV") for pair in shlex.split(text))
         return dict(pair.split("=", 1) for pair in pairs)
 

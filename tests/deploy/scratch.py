@@ -1,16 +1,16 @@
-"""A root file system for a container's commands, without a container. `unshare` runs this module.
+"""A root file system for a container's commands, without a container.
 
-An empty layer is mounted over the machine's root and disappears with the process. The commands of
+An empty layer over the machine's root disappears with the process. The commands of
 `deploy/Containerfile` run there unchanged, as root and in their own namespaces:
 
-* ``unshare --mount python -m tests.deploy.scratch build FOLDER`` runs the build stage; its /opt and
-  /wheels are then in FOLDER.
+* ``unshare --mount python -m tests.deploy.scratch build FOLDER`` runs the build stage, and leaves
+  /opt and /wheels in FOLDER.
 * ``unshare --mount python -m tests.deploy.scratch exec FOLDER COMMAND…`` runs a command in the
   built environment.
 * ``unshare --mount --net python -m tests.deploy.scratch serve SPEC`` runs the runtime stage; then
-  its user starts the service on a read-only root. Standard output is one JSON document with the
-  observations. SPEC is JSON: ``layer``, an empty folder; ``opt``, the result of a build, or null
-  for this environment; ``env``, ``command`` and ``requests``.
+  its user starts the service on a read-only root. Standard output is JSON with the observations.
+  SPEC is JSON: ``layer``, an empty folder; ``opt``, the result of a build, or null for this
+  environment; ``env``, ``command`` and ``requests``.
 """
 
 from __future__ import annotations
@@ -45,25 +45,22 @@ SHOWN = (sys.prefix, sys.base_prefix, str(ROOT))
 
 
 def is_possible() -> bool:
-    """Return whether this process may create a root."""
     layers = "mount -t overlay o -o lowerdir=/,upperdir=/mnt/u,workdir=/mnt/w /mnt/r"
     trial = f"mount -t tmpfs t /mnt && mkdir /mnt/u /mnt/w /mnt/r && {layers}"
     return code_of(["unshare", "--mount", "--net", "sh", "-c", trial]) == 0
 
 
 def run(*command: str) -> None:
-    """Run a command that must succeed."""
     subprocess.run(command, check=True)
 
 
 def bind(source: str, root: Path, target: str) -> None:
-    """Mount a folder of the machine in *root*."""
     (root / target[1:]).mkdir(parents=True, exist_ok=True)
     run("mount", "--rbind", source, f"{root}{target}")
 
 
 def make_root(layer: Path) -> Path:
-    """Mount an empty layer over the machine's root, with an empty temporary folder."""
+    """Mount an empty layer over the machine's root."""
     run("mount", "-t", "tmpfs", "tmpfs", str(layer))
     root = layer / "root"
     for name in ("upper", "work", "root"):
@@ -82,7 +79,6 @@ def make_root(layer: Path) -> Path:
 
 
 def in_root(root: Path, stage: Stage, env: Mapping[str, str], command: Sequence[str]) -> list[str]:
-    """Return the command line that runs *command* like *stage*."""
     variables = [f"{name}={value}" for name, value in env.items()]
     folder = f"--chdir={stage.one('WORKDIR')}"
     user = [f"--userspec={item}" for item in stage.all("USER")]
@@ -90,7 +86,7 @@ def in_root(root: Path, stage: Stage, env: Mapping[str, str], command: Sequence[
 
 
 def build(folder: Path, layer: Path) -> None:
-    """Run the build stage; packages come from the indexes of this process."""
+    """Run the build stage with this process's package indexes."""
     stage, _ = stages()
     root = make_root(layer)
     for name in BUILT:
@@ -109,7 +105,7 @@ def build(folder: Path, layer: Path) -> None:
 
 
 def show_built(folder: Path, root: Path) -> None:
-    """Mount the result of a build in *folder* at its original path."""
+    """Mount the result of a build at its original path."""
     for name in BUILT:
         bind(str(folder / name), root, f"/{name}")
 
@@ -120,9 +116,7 @@ def own_env() -> dict[str, str]:
 
 
 def execute(folder: Path, layer: Path, command: Sequence[str]) -> int:
-    """Run *command* as root in the built environment; return its exit code. Written files are
-    lost.
-    """
+    """Run *command* as root in the built environment. Written files are lost."""
     _, stage = stages()
     root = make_root(layer)
     show_built(folder, root)
@@ -153,13 +147,12 @@ def install(root: Path, stage: Stage, opt: str | None) -> None:
 
 
 def open_loopback() -> None:
-    """Bring up the loopback interface of a new network."""
     with socket.socket() as link:
         fcntl.ioctl(link, 0x8914, struct.pack("16sH14x", b"lo", 1))  # SIOCSIFFLAGS, IFF_UP
 
 
 def ask(path: str, headers: Mapping[str, str]) -> tuple[int, str]:
-    """Send a request; return the status and the body of the response."""
+    """Send a request; return the status and the body."""
     connection = HTTPConnection("127.0.0.1", PORT, timeout=PATIENCE_S)
     connection.request("GET", path, headers=dict(headers))
     answer = connection.getresponse()
@@ -167,7 +160,6 @@ def ask(path: str, headers: Mapping[str, str]) -> tuple[int, str]:
 
 
 def code_of(command: Sequence[str]) -> int:
-    """Run *command* and return its exit code."""
     return subprocess.run(command, capture_output=True, check=False).returncode
 
 
@@ -192,7 +184,7 @@ def serve(
     command: Sequence[str],
     requests: Sequence[tuple[str, Mapping[str, str]]],
 ) -> dict[str, Any]:
-    """Run the service until it is ready, send *requests*, try forbidden writes, and end it."""
+    """Run the service until it is ready, send *requests*, and try forbidden writes."""
     _, stage = stages()
     root = make_root(layer)
     open_loopback()
@@ -209,12 +201,11 @@ def serve(
 
 
 def main() -> None:
-    """Run the command of the arguments."""
     what, argument, *command = sys.argv[1:]
     if what in {"build", "exec"}:
         folder = Path(argument)
         folder.mkdir(parents=True, exist_ok=True)
-        # The layer is never removed from here, because folders of the machine are mounted in it.
+        # The layer is not removed here, because folders of the machine are mounted in it.
         layer = Path(tempfile.mkdtemp(dir=folder))
         if what == "build":
             build(folder, layer)

@@ -1,4 +1,4 @@
-"""`gateway audit`: the log of decisions and changes, with their users."""
+"""`gateway audit`: the log of decisions and changes."""
 
 from __future__ import annotations
 
@@ -72,11 +72,7 @@ def _time(row: AuditRow) -> str:
 
 
 def _parse_since(text: str) -> float:
-    """Return the time given by ``--since``, in seconds since the epoch.
-
-    Raises:
-        InvalidRequestError: If the text is neither a time nor a duration.
-    """
+    """Return the time given by ``--since``, in seconds since the epoch."""
     if ago := re.fullmatch(r"(\d{1,6})([mhd])", text):
         return (datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})).timestamp()
     try:

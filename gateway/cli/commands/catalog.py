@@ -158,11 +158,7 @@ def change(
 
 
 def _choose(catalog: SyncCatalog, ids: options.Texts, selection: Selection) -> Sequence[Entity]:
-    """Return the entities with *ids*, or without ids the selected entities.
-
-    Raises:
-        InvalidRequestError: If there are neither ids nor filters, or both.
-    """
+    """Return the entities with *ids*, or the selected ones. Exactly one of both is required."""
     if bool(ids) == (selection != _ALL):
         raise InvalidRequestError("give ids, or filters such as --kind and --text, but not both")
     page = catalog.list(None, selection, limit=None)
@@ -240,11 +236,7 @@ def export(
 def _from_config(
     config: Path, ids: options.Texts, selection: Selection, virtual: str
 ) -> tuple[JsonObject, list[str]]:
-    """Return (document, notes) of an export.
-
-    The document has the selected tools as the virtual server *virtual*, or without that name the
-    servers of the selected entities.
-    """
+    """Return (export, notes): the tools as the server *virtual*, or the entities' servers."""
     with open_session(config) as session:
         chosen = _choose(session.gateway.catalog, ids, selection)
         if virtual:

@@ -1,4 +1,4 @@
-"""`gateway check`: test whether tools can be called, before an unattended run."""
+"""`gateway check`: tests before an unattended run."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def check(
     server_of_tool = {tool: _original_server(manifest, tool) for tool in digests}
     live_failures = _start(manifest, server_of_tool.values()) if live else {}
     own_options = command_options(manifest, ONE_COMMAND)
-    # Changed definitions must be visible here. This gateway makes no calls, so "warn" is safe.
+    # Shows changed definitions. This gateway makes no calls, so "warn" is safe.
     stored = replace(
         own_options, upstream=replace(own_options.upstream, stored_only=True, on_change="warn")
     )
@@ -82,18 +82,14 @@ def _parse_id(text: str) -> tuple[str, str]:
 
 
 def _original_server(manifest: Manifest, tool: str) -> str:
-    """Return the name of the server that offers *tool*; for a tool of a virtual server, the server
-    of the original tool.
-    """
+    """Return the server that offers *tool*, or the original of a virtual server's tool."""
     server, _, name = tool.partition("/")
     virtual = manifest.virtual.get(server)
     return virtual.tools[name].server if virtual and name in virtual.tools else server
 
 
 def _start(manifest: Manifest, servers: Iterable[str]) -> Mapping[str, str]:
-    """Start the *servers* that are configured, and list their tools. Return the failure of each,
-    keyed by name; "" if the server works.
-    """
+    """Start the configured *servers*. Return each failure, keyed by server; "" if it works."""
     tests = [start_server(name, manifest) for name in set(servers) & manifest.servers.keys()]
     return {
         test.name: "; ".join(item.detail for item in test.diagnostics if item.code in _FAILED)
@@ -134,7 +130,6 @@ def _states(
 
 
 def _lacks_tokens(name: str, target: object, tokens: OpenTokens) -> bool:
-    """Return whether *target* uses OAuth and no token is stored."""
     auth = with_token_store(name, target, tokens).auth if isinstance(target, HttpServer) else None
     if not isinstance(auth, OAuth) or auth.per_user or auth.tokens is None:
         return False

@@ -1,6 +1,4 @@
-"""`gateway import`, `install` and `uninstall`: exchange of servers with the files of other
-clients.
-"""
+"""`gateway import`, `install` and `uninstall`."""
 
 from __future__ import annotations
 
@@ -45,25 +43,22 @@ ToFile = Annotated[Path | None, "--to", "Use this file instead of the user's own
 ProjectFile = Annotated[bool, "--project", "Use the file of the project in the current folder."]
 OwnName = Annotated[str, "--name", "Name of the gateway in that file."]
 _BACKUPS = "GATEWAY_TAKEN_OVER"
-"""Variable in the gateway's entry of a client's file: paths of backups made before servers were
-moved."""
+"""Variable in the gateway's entry: paths of backups made before servers were moved."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ServerImport:
-    """Import of servers of another client, with the text of the gateway's configuration so far."""
+    """Import of another client's servers into *text*, the gateway's configuration."""
 
     text: str
     where: str
-    """Name of the configuration file, for messages."""
+    """Configuration file, for messages."""
     replace: bool
-    """True to overwrite servers of the configuration that have the same name."""
+    """True to overwrite servers with the same name."""
     conversion: Conversion = field(default_factory=Conversion)
 
     def add(self, name: str, original: object) -> tuple[Outcome, str, Mapping[str, object]]:
-        """Import one server; return (outcome, reason, entry). The entry is empty unless it was
-        written.
-        """
+        """Import one server; return (outcome, reason, entry). An unwritten entry is empty."""
         if is_this_gateway(original):
             return "skipped", "this entry is the gateway itself", {}
         conversion = deepcopy(self.conversion)
@@ -124,15 +119,13 @@ def import_(
 
 
 def _files(client: Client, source: Path | None, folder: Path) -> list[tuple[Path, Path | None]]:
-    """Return the files of *client* to read, each with the folder of its project; None for the
-    user's own file.
-    """
+    """Return the files of *client* and their project folders; None for the user's own file."""
     if source is None:
         *own_files, of_project = client_files(client, folder)
         files: dict[Path, tuple[Path, Path | None]] = {
             path.resolve(): (path, None) for path in own_files
         }
-        # In the home folder, a project's file may be the user's own file.
+        # In the home folder, a project's file may be the user's own.
         files.setdefault(of_project.resolve(), (of_project, folder))
         return [file for path, file in files.items() if path.is_file()]
     if not source.is_file():
@@ -169,7 +162,7 @@ def install(
         stay = [f"{theirs!r} was not moved: {detail}" for theirs, (_, detail, _) in rows if detail]
         ours, notes = run.text, [*stay, *run.conversion.notes]
         copies = [*filter(None, [env.get(_BACKUPS)]), str(copy)]
-        # Secrets stay in the client's file, as variables of the gateway's entry.
+        # Secrets stay in the client's file, as variables of the gateway.
         env |= {**run.conversion.secrets, _BACKUPS: os.pathsep.join(copies)} if moved else {}
     else:
         read_config(config)
@@ -210,7 +203,7 @@ def uninstall(
                 text = with_member(text, (file.place[0], theirs), entry, where=str(file.path))
                 restored.append(theirs)
         if former and parse(text, where=str(file.path)) == parse(former, where=str(copy)):
-            # The former text also restores comments and order.
+            # Restores comments and order too.
             text = former
     copy = config_file.backup_path(file.path, datetime.now(UTC))
     outcome = "removed" if file.present else "absent"
@@ -219,19 +212,19 @@ def uninstall(
 
 @dataclass(frozen=True, slots=True)
 class ClientFile:
-    """A file of a client, and the position of this gateway's entry in it."""
+    """A client's file, and the position of this gateway's entry in it."""
 
     path: Path
     text: str
     place: tuple[str, str]
-    """Key of the file's table of servers, and the gateway's name in that table."""
+    """Key of the table of servers, and the gateway's name in that table."""
 
     @classmethod
     def read(cls, client: Client, name: str, *, to: Path | None, project: bool) -> ClientFile:
         """Read the file selected by the options.
 
         Raises:
-            ConfigError: If the file cannot be read, or *name* is another server in it.
+            ConfigError: If the file is invalid, or has another server called *name*.
         """
         path = to or client_files(client, Path.cwd())[-1 if project else 0]
         place = (table_key(client), name)
@@ -244,17 +237,17 @@ class ClientFile:
 
     @property
     def document(self) -> object:
-        """Parsed content of the file; an empty object if the file is blank."""
+        """Parsed content; an empty object if the file is blank."""
         return parse(self.text, where=str(self.path)) if self.text.strip() else {}
 
     @property
     def present(self) -> object:
-        """Entry of the gateway in the file; None if it is missing."""
+        """The gateway's entry; None if it is missing."""
         return member(member(self.document, self.place[0]), self.place[1])
 
     @property
     def others(self) -> list[tuple[str, object]]:
-        """Names and entries of all servers in the file except the gateway."""
+        """Names and entries of all other servers."""
         table = as_object(member(self.document, self.place[0]))
         return [(name, entry) for name, entry in table.items() if not is_this_gateway(entry)]
 
@@ -265,7 +258,7 @@ class ClientFile:
         return {name: str(value) for name, value in env.items()}
 
     def without(self, names: Iterable[str]) -> str:
-        """Return the text of the file without the servers *names*."""
+        """Return the file's text without the servers *names*."""
         text = self.text
         for name in names:
             text = without_member(text, (self.place[0], name), where=str(self.path))
@@ -281,7 +274,7 @@ class ClientFile:
         copy: Path,
         dry_run: bool,
     ) -> Output:
-        """Write *text* unless it is unchanged or *dry_run* is set; return the command's output."""
+        """Write *text* if it changed, unless *dry_run*; return the command's output."""
         backup = None
         if text != self.text and not dry_run:
             backup = config_file.write_text(self.path, text, expected=self.text, backup=copy)
@@ -300,5 +293,4 @@ class ClientFile:
 
 
 def _variables(config: str, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the variables that a configuration refers to and that are missing in *env*."""
     return tuple(name for name in dict.fromkeys(_VARIABLE.findall(config)) if name not in env)

@@ -1,4 +1,4 @@
-"""`gateway dashboards`: dashboards, alerts, and a compose file that runs both."""
+"""`gateway dashboards`: files for Grafana and Prometheus."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from gateway.errors import ConfigError
 from gateway.runtime.atomic_file import write_atomically
 
 FILES = Path(__file__).parents[1] / "dashboards"
-"""Folder of the files that are exported. The top-level folder `dashboards` generates those of
-Grafana."""
+"""Exported files. The top-level folder `dashboards` generates those of Grafana."""
 _FILE_MODE = 0o644
-"""Readable by everybody: Grafana and Prometheus run as other users, and the files contain no
-secret."""
+"""Readable by everybody, because Grafana and Prometheus run as other users."""
 
 app = command_group("dashboards")
 

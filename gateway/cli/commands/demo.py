@@ -1,10 +1,4 @@
-"""`gateway demo`: three conversations between a user and a model, over real servers.
-
-Without a real model, a scripted model answers. It does not know the catalog: it searches with the
-user's own words, calls the first match whose required arguments the conversation contains, and
-quotes the real answer. It fills arguments by parameter name, from literals of the conversation or
-from the one fact that it knows: the time zone of a city.
-"""
+"""`gateway demo`: three conversations over real servers, with a real or a scripted model."""
 
 from __future__ import annotations
 
@@ -57,9 +51,8 @@ _PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "excel": ("excel-mcp-server", "stdio"),
     "word": ("word_mcp_server",),
 }
-"""Command of each server of the demo, keyed by name. The extra ``demo`` installs them."""
 _OPTIONS = Options(upstream=UpstreamOptions(connect_timeout_s=120, first_listing_s=120))
-"""Long timeouts: three Python programs start at once for the first time, on any machine."""
+"""Long timeouts, because three Python programs start at once for the first time."""
 _SCRIPTED = (
     "The model is SCRIPTED, because neither OPENAI_API_KEY nor OPENAI_BASE_URL is set: a small "
     "program answers in OpenAI's wire format, on this machine. It does not know the catalog."
@@ -72,7 +65,6 @@ _INSTRUCTIONS = (
 _FOLDER = re.compile(r"the folder \"([^\"]+)\"")
 _FILE = re.compile(r"\b[\w-]+\.(?:xlsx|docx)\b")
 _ZONES = {"Tokio": "Asia/Tokyo"}
-"""Time zones that the scripted model knows, keyed by city."""
 _ZONE = re.compile(r"\b[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+\b")
 
 app = command_group()
@@ -85,9 +77,7 @@ class DemoRequest:
     title: str
     text: str
     expected_tool: str
-    """Id of the tool that the model must call. The model does not see it."""
     expected_file: str = ""
-    """Name of a file that must exist afterwards; empty if no file is expected."""
 
 
 _REQUESTS = (
@@ -142,9 +132,6 @@ def demo(
 
 
 def _converse_all(stage: Stage, *, trace: bool) -> dict[str, Any]:
-    """Run all conversations; return their events, their cost in tokens, and the recall of searches
-    in the catalog.
-    """
     conversations = []
     for request in _REQUESTS:
         note(f"{request.title}: {request.text}")
@@ -177,10 +164,7 @@ def _view(data: dict[str, Any]) -> RenderableType:
 
 
 def measure_catalog(gateway: Gateway) -> dict[str, Any]:
-    """Return recall@5 of the demo's catalog by source of request, and the tools never found.
-
-    Rules make one request per tool; other requests are written by hand.
-    """
+    """Return recall@5 of requests by rules and by hand, and the tools never found."""
     file = Path(__file__).with_name("demo_requests.md")
     by_hand = parse(file.read_text(encoding="utf-8"), where=file.name).requests
 
@@ -227,7 +211,7 @@ def _span_lines(spans: Sequence[dict[str, Any]], indent: str = "") -> Iterator[s
 
 
 def span_tree(spans: Sequence[ReadableSpan], parent: int | None = None) -> list[dict[str, Any]]:
-    """Return the spans below the span *parent* (None: the roots), sorted by start time."""
+    """Return the tree of spans below *parent*, sorted by start time. None is above the roots."""
     below = (span for span in spans if (span.parent.span_id if span.parent else None) == parent)
     return [
         {
@@ -248,12 +232,11 @@ class Stage:
     openai: OpenAI
     model: str
     is_scripted: bool
-    """True if a scripted model answers, because no real one is configured."""
     folder: Path
-    """Folder in which the servers create files; deleted after the demo."""
+    """Folder for the servers' files; deleted after the demo."""
     report: IndexReport
     spans: InMemorySpanExporter
-    """Finished telemetry spans of the conversations."""
+    """Spans of the conversations, for the trace."""
     ring: SpanRing
     """The most recent spans, for the console."""
 
@@ -268,7 +251,7 @@ class Stage:
 
 @contextmanager
 def open_stage() -> Iterator[Stage]:
-    """Start the servers and the model, and stop them at the end of the block.
+    """Start the servers and the model, and stop them after the block.
 
     Raises:
         ConfigError: If the demo's servers or the embedding model are not installed.
@@ -295,11 +278,11 @@ def open_stage() -> Iterator[Stage]:
         is_scripted = not settings.openai_configured
         if is_scripted:
             model = stack.enter_context(ScriptedModel(policy))
-            # Proxies of the environment must not be used for the loopback interface.
+            # Proxies must not be used for the loopback interface.
             direct = DefaultHttpxClient(trust_env=False)
             openai = OpenAI(base_url=model.base_url, api_key="unused", http_client=direct)
         else:
-            # A private server may need no key, but the OpenAI client requires one.
+            # A private server may need no key, but the client requires one.
             openai = OpenAI(api_key=variables(frozenset({_KEY})).get(_KEY) or "unused")
         yield Stage(
             gateway=gateway,
@@ -314,11 +297,7 @@ def open_stage() -> Iterator[Stage]:
 
 
 def find_program(name: str) -> str:
-    """Return the path of a program next to the Python interpreter, or on ``PATH``.
-
-    Raises:
-        ConfigError: If the program is not installed.
-    """
+    """Return the path of a program next to Python or on ``PATH``, or raise a `ConfigError`."""
     path = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
     if path is None:
         raise ConfigError(
@@ -381,7 +360,6 @@ def _answers(request: ModelRequest) -> str:
 
 
 def _value(parameter: str, request: ModelRequest) -> str | None:
-    """Return a value from the conversation for *parameter*; None if there is none."""
     if "timezone" in parameter:
         zones = [zone for city, zone in _ZONES.items() if city in request.user_text]
         return next(iter([*_ZONE.findall(request.user_text), *zones]), None)
@@ -397,4 +375,3 @@ policy = script(
     _call,
     lambda request: Turn(f"The tool answered: {_answers(request)}"),
 )
-"""Policy of the scripted model: search, call, answer."""

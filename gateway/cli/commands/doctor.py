@@ -1,7 +1,4 @@
-"""`gateway doctor`: checks of the machine, the installation and the configuration.
-
-Without ``--connect`` no server is started and no network is used.
-"""
+"""`gateway doctor`: checks. Only ``--connect`` starts servers and uses the network."""
 
 from __future__ import annotations
 
@@ -48,7 +45,7 @@ _EXTRAS = {
     "psycopg": "a store in PostgreSQL",
     "pydantic_monty": "programs over tools",
 }
-"""Purpose of each optional package, keyed by package."""
+"""Purpose of each optional package."""
 
 app = command_group()
 
@@ -106,7 +103,6 @@ def check_machine() -> Iterator[Check]:
 
 
 def _check_wrapper() -> Check:
-    """Report whether bubblewrap isolates the processes that run programs of models."""
     from gateway.plugins.programs.monty import wrapper_in_use  # noqa: PLC0415  (an optional extra)
 
     if wrapper_in_use("auto"):
@@ -116,7 +112,7 @@ def _check_wrapper() -> Check:
 
 
 def check_models(models: Iterable[Any] | None = None) -> Iterator[Check]:
-    """Compare the files of embedding models with known digests; None checks the plugin's models."""
+    """Compare the files of embedding models (None: the plugin's) with known digests."""
     if "local" not in own_plugins():
         return
     from gateway.plugins.local.encoders import ALL_MODELS, is_available, verify_files  # noqa: PLC0415  (it may not be installed)
@@ -133,7 +129,7 @@ def check_models(models: Iterable[Any] | None = None) -> Iterator[Check]:
 
 
 def check_plugins(own_options: Options) -> Iterator[Check]:
-    """Report each plugin, and check that the plugins do not conflict."""
+    """Report each plugin and conflicts of plugins."""
     try:
         plugins = load_plugins(resolved(own_options).plugins)
         for hook in ("register_commands", "register_embedders", "register_sources"):
@@ -150,7 +146,7 @@ def check_plugins(own_options: Options) -> Iterator[Check]:
 
 
 def check_stores(own_options: Options) -> Iterator[Check]:
-    """Check the cache folder and the stores of vectors, tool lists and approvals."""
+    """Check the cache folder and the stores."""
     folder = environment().cache_dir
     try:
         make_private_folder(folder)
@@ -194,7 +190,7 @@ def check_config(config: Path) -> Iterator[Check]:
 
 
 def check_servers(config: Path, manifest: Manifest, upstream: UpstreamOptions) -> Iterator[Check]:
-    """Check the requirements, the address and the approvals of each server."""
+    """Check the requirements, address and approvals of each server."""
     try:
         statuses = server_statuses(config)
     except GatewayError as error:
@@ -210,7 +206,7 @@ def check_servers(config: Path, manifest: Manifest, upstream: UpstreamOptions) -
 
 
 def check_names(manifest: Manifest) -> Iterator[Check]:
-    """Report tool names that another server claims, and names that are nearly equal."""
+    """Report tool names that another server claims, and nearly equal names."""
     with open_store(command_options(manifest)) as store:
         records = store.listings
         changes, similar = changes_of(manifest, records), similar_of(manifest, records)

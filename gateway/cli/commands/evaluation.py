@@ -1,4 +1,4 @@
-"""`gateway eval`: test requests, runs of them, and comparisons of runs."""
+"""`gateway eval`: test requests, their runs, and comparisons of runs."""
 
 from __future__ import annotations
 
@@ -251,12 +251,12 @@ def _evaluate(session: CatalogSession, requests: RequestSet, caller: Caller) -> 
 
 
 def read_file(file: Path, parse: Callable[..., T]) -> T:
-    """Return the text of *file* as parsed by *parse*; raise a ConfigError if it cannot be read."""
+    """Return the parsed *file*; raise a `ConfigError` if it cannot be read."""
     return parse(read_text(file, missing=f"file {str(file)!r} was not found"), where=str(file))
 
 
 def write_file(file: Path, text: str, *, force: bool) -> None:
-    """Write *file*; raise a ConfigError if the file exists and *force* is not set."""
+    """Write *file*; raise a `ConfigError` if it exists, unless *force*."""
     before = read_text(file)
     if before and not force:
         raise ConfigError(
@@ -266,7 +266,7 @@ def write_file(file: Path, text: str, *, force: bool) -> None:
 
 
 def report_view(report: EvalReport) -> RenderableType:
-    """Return the figures of a report, and the tools and requests to look at first."""
+    """Return the figures of a report, and the weakest tools and requests."""
     tools = [
         {**to_jsonable(tool), "first": next(iter(tool.outranked_by), "")}
         for tool in report.tools
@@ -299,9 +299,7 @@ def report_view(report: EvalReport) -> RenderableType:
 
 
 def listing(nouns: tuple[str, str], rows: Sequence[object], *columns: str) -> list[RenderableType]:
-    """Return a heading with the number of rows, and a table of the first rows; empty without
-    rows.
-    """
+    """Return a heading with the number of rows, and the first rows; empty without rows."""
     if not rows:
         return []
     more = f" (the first {_MAX_ROWS}; --json has all)" if len(rows) > _MAX_ROWS else ""

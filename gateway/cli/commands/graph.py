@@ -1,4 +1,4 @@
-"""`gateway graph`: show, export, check, query and extend the graph of the tools."""
+"""`gateway graph`: the graph of the tools."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EDGE_COLUMNS = ("subject", "predicate", "object", "origin", "source")
 
 
 def open_view(session: CatalogSession, documents: Path | None, caller: Caller | None) -> GraphView:
-    """Return the graph as *caller* sees it, with learned and proposed edges."""
+    """Return the graph for *caller*, with learned and proposed edges."""
     snapshot, gateway = session.gateway.snapshot(), session.gateway.gateway
     read = partial(gateway.searches.cached.signals, snapshot, caller.tenant if caller else "")
     return GraphView(
@@ -96,19 +96,16 @@ def show(
 
 
 def _edges(graph: ToolGraph) -> list[Fact]:
-    """Return the statements that connect two nodes. Predicates that are only stored are omitted."""
+    """Return the statements that connect two nodes, except predicates that are only stored."""
     return [fact for fact in graph.facts if not fact.literal and fact.predicate in EDGE_PREDICATES]
 
 
 def _rule(edge: Fact) -> str:
-    """Return the name of the `GraphOptions` field that enables the rule of *edge*; empty for a
-    declared edge.
-    """
+    """Return the `GraphOptions` field of a derived edge's rule. Empty for a declared edge."""
     return "" if edge.declared else rule_of(edge.predicate, edge.origin)
 
 
 def _name(graph: ToolGraph, node: str) -> str:
-    """Return the id of a tool, or the label of another node."""
     return graph.index.label(node) if graph.entity(node) is None else graph.entity_id(node)
 
 
@@ -155,10 +152,9 @@ def derive(
 
 
 def _derived_documents(graph: ToolGraph) -> list[graphs.Document]:
-    """Return derived edges as documents of the host, one per rule and tool.
+    """Return derived edges as documents, one per rule and tool.
 
-    Their paths begin with the rule's name, so that an edge still shows its origin after it was
-    copied into another document of the host.
+    Paths begin with the rule's name, so that copied edges show their origin.
     """
     links = defaultdict[tuple[str, str], defaultdict[str, list[graphs.Link]]](
         lambda: defaultdict(list)
@@ -174,7 +170,7 @@ def _derived_document(
     graph: ToolGraph, rule: str, node: str, links: Mapping[str, Sequence[graphs.Link]]
 ) -> graphs.Document:
     tool = graph.entity_id(node)
-    # The quoted name of an upstream tool is one part of a path, whatever characters it contains.
+    # Quoted, because names of upstream tools may contain any character.
     place = "/".join(quote(part, safe="") for part in (rule, *tool.split("/", 1)))
     return graphs.Document(
         id=tool,

@@ -1,7 +1,4 @@
-"""`gateway graph path`, `order`, `accept` and `reject`.
-
-The other commands are in `graph`. The command line loads this module, which imports `graph`.
-"""
+"""`gateway graph path`, `order`, `accept` and `reject`; the others are in `graph`."""
 
 from __future__ import annotations
 

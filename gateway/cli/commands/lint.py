@@ -1,4 +1,4 @@
-"""`gateway lint`: problems of tool definitions, and search texts that help."""
+"""`gateway lint`: problems of tool definitions, and helpful search texts."""
 
 from __future__ import annotations
 
@@ -96,9 +96,7 @@ def _writer(session: CatalogSession, settings: NormalizerSettings | None) -> Ite
 
 
 def rules_diff(config: Path, suggestions: Sequence[Suggestion]) -> str:
-    """Return a diff of *config* that adds the suggested search texts to its rules.
-
-    ``git apply`` accepts the diff in the folder of the file.
+    """Return a diff of *config*, for ``git apply``, that adds search texts to its rules.
 
     Raises:
         ConfigError: If the file cannot be read or edited.

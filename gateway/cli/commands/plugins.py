@@ -1,4 +1,4 @@
-"""`gateway plugins`: loaded plugins and plugins that failed to load."""
+"""`gateway plugins`: loaded and failed plugins."""
 
 from __future__ import annotations
 

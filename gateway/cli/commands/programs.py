@@ -1,4 +1,4 @@
-"""`gateway programs`: programs of models that wait for an approval, and decisions about them."""
+"""`gateway programs`: decisions about waiting programs of models."""
 
 from __future__ import annotations
 

@@ -34,7 +34,6 @@ _QUESTIONS: Mapping[Stage, str] = {
     "keep": "Keep it despite the warnings?",
 }
 _CHECK = ("check=name", "verdict", "reason")
-"""Columns of policy checks."""
 
 app = command_group()
 
@@ -109,7 +108,7 @@ def provision(
     name one.
     """
     pairs = parse_pairs(values or (), "=", "--set requires NAME=VALUE, such as KEY=env:KEY")
-    # Inputs of the server have no dot in their name, options have one.
+    # Only options have a dot in their name.
     inputs = {name: value for name, value in pairs.items() if "." not in name}
     CHOSEN.set(tuple(f"{name}={value}" for name, value in pairs.items() if "." in name))
     manifest = read_config(config) if config.is_file() else Manifest(servers={})
@@ -139,9 +138,7 @@ def provision(
 
 
 async def ask_person(question: Question) -> bool:
-    """Print a question in full on standard error and read the answer. Without input the answer
-    is no.
-    """
+    """Print a question on standard error and read the answer. No input means no."""
     console = stderr()
     console.print(_plan_table(question.plan), table(question.gates, *_CHECK))
     for words in question.commands:

@@ -54,7 +54,7 @@ _HEADINGS = {
 _SCORING_COLUMNS = ("rrf_score", "vector_rank", "keyword_rank", "vector", "text_boost")
 _FILTERED_COLUMNS = ("filtered out=id", "kind", "rank", "confidence", "filters")
 _HOST = Caller(scopes=frozenset({ALL_SCOPES}))
-"""Caller that may read every explanation, independent of the searching caller."""
+"""Caller that may read every explanation, whoever searches."""
 
 app = command_group()
 
@@ -89,14 +89,14 @@ def search(
         tags=frozenset(tag or ()),
         statuses=read_value(frozenset[Status], status or defaults.statuses, where="--status"),
     )
-    # Entities other than tools may exist without any server.
+    # Other entities may exist without any server.
     is_catalog = filters.kinds != defaults.kinds
     with open_session(
         config, strategy=strategy, documents=documents, optional=is_catalog, normalize=normalize
     ) as session:
         gateway = session.gateway.gateway
         limit = limit or gateway.options.search.limit
-        # The graph contains no servers, so words and vectors rank a search of the catalog.
+        # The graph contains no servers, so words and vectors rank the catalog.
         ranking = gateway.searches.usual_ranking()
         find = (
             partial(search_catalog, gateway, query, max_results=limit, ranking=ranking)
@@ -120,7 +120,7 @@ def search(
 
 
 def search_table(result: SearchResult) -> RenderableType:
-    """Return the matches and supplements of a search as tables."""
+    """Return a search's matches and supplements as tables."""
     if not result.matches:
         return _no_matches(result)
     if result.mode == "browse":
@@ -148,13 +148,9 @@ def _no_matches(result: SearchResult) -> RenderableType:
 def explanation(
     result: SearchResult, diagnostics: Sequence[Diagnostic], model: ModelView | None = None
 ) -> RenderableType:
-    """Return the explanation of a search.
-
-    It contains matches with their evidence, filtered entities, counts, times, *diagnostics* and the
-    text for the *model*.
-    """
+    """Return a search's evidence, filtered entities, counts, times and text for the model."""
     rows = [(name, match) for name, matches in _lists(result) for match in matches]
-    # The ranks belong to the matches, which are the first rows.
+    # The matches, which have ranks, are the first rows.
     ranks = chain(map(to_jsonable, result.ranks), repeat({}))
     parts = [_evidence(name, match, of) for (name, match), of in zip(rows, ranks, strict=False)]
     work = {"mode": result.mode, "cached": result.cached, **asdict(result.counts)}
@@ -216,20 +212,20 @@ def call(
 ) -> Output:
     """Call one tool. With an id, only its server is started."""
     parsed = parse_object(arguments, "the arguments")
-    # For a caller all servers are started: starting only one would reveal that the server exists.
+    # Starting only one server would reveal to a caller that it exists.
     with open_session(config, only="" if caller else tool) as session:
         try:
             result = session.gateway.invoke(tool, parsed, caller=caller or ANYONE, approved=approve)
         except UnknownToolError as error:
             if session.code == OK:
                 raise
-            # The tool may belong to a server that could not be used.
+            # A server that could not be used may have the tool.
             raise UpstreamError(tool, f"{error} Correct the failing servers first.") from error
     return Output(result, result_text(result), found=not result.is_error)
 
 
 def result_text(result: InvokeResult) -> str:
-    """Return a tool's answer: texts and the types of other blocks, or the structured content."""
+    """Return a tool's answer: texts and types of blocks, or else the structured content."""
     parts = [block.text or f"[{block.type}; --json shows it]" for block in result.content]
     if not parts and result.structured is not None:
         return to_json(result.structured)
@@ -240,8 +236,7 @@ def parse_object(text: str, name: str) -> JsonObject:
     """Return the JSON object in *text*; ``-`` reads standard input.
 
     Raises:
-        InvalidRequestError: If the text is not a JSON object. *name* is the name of the argument in
-            the message.
+        InvalidRequestError: If the text is not a JSON object. The message contains *name*.
     """
     try:
         value = json.loads(sys.stdin.read() if text == "-" else text)
@@ -299,7 +294,7 @@ def prepare(
 
 def _show_store(vectors: OwnVectors) -> Output:
     with closing(vectors):
-        # Opening the file would create it, so a missing file is not opened.
+        # Opening a missing file would create it.
         count = vectors.count() if vectors.size() else 0
         size = vectors.size()
     if not count:

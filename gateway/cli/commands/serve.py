@@ -1,7 +1,4 @@
-"""`gateway serve` and `gateway console`.
-
-With `serve`, standard output is for the protocol and standard error for people.
-"""
+"""`gateway serve` and `gateway console`. Standard output is for the protocol."""
 
 from __future__ import annotations
 
@@ -44,8 +41,8 @@ from gateway.serve.mcp_server import ExtraTool, mcp_server
 from gateway.types import ANYONE, Caller
 
 Extra = Literal[ExtraName, "route", "next", "programs"]
-"""Additional tools of ``--with``: *route* lists servers before tools, *next* the next steps of the
-graph, and *programs* runs programs over tools."""
+"""Tools of ``--with``: *route* lists servers before tools, *next* the next steps of the graph, and
+*programs* runs programs over tools."""
 
 Requests = Annotated[
     Path | None,
@@ -67,7 +64,6 @@ _HTTP_PARAMETERS = (
     *("token_env", "tokens", "allow_host", "allow_origin", "metrics"),
     *("console", "open_console", "requests", "reports"),
 )
-"""Parameters that apply to HTTP only."""
 _PART_REMOVED = (
     "--part was removed, because one process can hold a million tools. For more requests per "
     "second, run several replicas of the whole catalog on one PostgreSQL store"
@@ -234,7 +230,7 @@ def console(
 def _read_extras(names: options.Texts, expose: str) -> frozenset[Extra]:
     extras: frozenset[Extra] = read_value(frozenset[Extra], names or (), where="--with")
     if extras and expose == "all":
-        # A tool of the catalog may have the name of an additional tool.
+        # The catalog may have a tool of the same name.
         raise ConfigError("--with requires --expose meta, not all")
     return extras
 
@@ -242,7 +238,7 @@ def _read_extras(names: options.Texts, expose: str) -> frozenset[Extra]:
 def _refuse_options(context: Context, part: str, *, needed: bool) -> None:
     """Refuse *part*, and options that require HTTP unless *needed*.
 
-    Ignoring ``--token-env``, for example, would serve without the token that the user asked for.
+    Ignoring ``--token-env`` would serve without the wanted token.
     """
     if part:
         raise ConfigError(_PART_REMOVED)
@@ -265,7 +261,7 @@ def _read_token(variable: str) -> str:
 
 
 async def _load_tokens(tokens: Path, address: HttpOptions, authenticator: Authenticator) -> None:
-    """Accept the callers that the file *tokens* lists now. A faulty file changes nothing."""
+    """Accept only the callers in the file *tokens*. A faulty file changes nothing."""
     try:
         options = replace(address, **read_token_file(tokens))
     except ConfigError as error:
@@ -282,8 +278,7 @@ def serve_options(
     confirm: Confirm | None,
     address: HttpOptions | None = None,
 ) -> Options:
-    """Return the options of the served gateway. Options of the command line override the
-    configuration.
+    """Return the options of the served gateway, overridden by the command line.
 
     Print notes about state that replicas do not share, and about users who cannot sign in.
     """
@@ -346,7 +341,7 @@ def _extra_tools(
 def _with_files(
     console: ConsoleOptions, own_options: Options, requests: Path | None, reports: Path | None
 ) -> ConsoleOptions:
-    """Return *console* with default paths for files that are not named."""
+    """Return *console* with default paths for unnamed files."""
     folder = console.config.parent if console.config else Path()
     return replace(
         console,

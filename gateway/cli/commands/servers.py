@@ -1,4 +1,4 @@
-"""`gateway servers`: list, test, add and remove the servers of a configuration."""
+"""`gateway servers`: the servers of a configuration."""
 
 from __future__ import annotations
 
@@ -57,20 +57,18 @@ class ServerStatus:
     name: str
     kind: Literal["program", "address", "virtual", ""] = ""
     target: str = ""
-    """Program of the server, or its address without the path; for a virtual server, the number of
-    its aliases."""
+    """Program, address without the path, or number of aliases of a virtual server."""
     state: Literal["listed", "never listed", "unusable", "disabled"]
     tools: int | None = None
-    """Number of tools in the last listing; None if the server was never listed."""
+    """Number of tools in the last listing; None without a listing."""
     age_s: float | None = None
-    """Age of the last listing in seconds; None if the server was never listed."""
+    """Age of the last listing in seconds; None without a listing."""
     pins: Literal["kept", "changed", "none"] = "none"
     changed: tuple[str, ...] = ()
-    """Ids of items that differ from their approval. The name of the server means its command
-    line."""
+    """Ids that differ from their approval. The server's name means its command line."""
     digests: Mapping[str, str] = field(default_factory=dict)
-    """SHA-256 of each tool's definition as the server sent it, keyed by tool. An alias may require
-    this digest."""
+    """SHA-256 of each tool's definition as the server sent it, which an alias may require, keyed by
+    tool."""
     detail: str = ""
 
 
@@ -81,7 +79,7 @@ class ServerTest:
     name: str
     works: bool
     seconds: float
-    """Duration of start, connection and listing, in seconds."""
+    """Duration of start, connection and listing."""
     tools: tuple[str, ...] = ()
     """Tool names as clients see them."""
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -135,7 +133,7 @@ def add(
     auth = _auth_entry(url, bearer_env, is_oauth=oauth, settings=oauth_set or ())
     conversion = Conversion()
     entry = conversion.entry(name, {key: value for key, value in typed.items() if value}) | auth
-    # References are not resolved here; a placeholder is enough to check the entry.
+    # Checked with placeholders, because references are not resolved here.
     plain = json.loads(_REFERENCE.sub("x", json.dumps(entry)))
     manifest = parse_manifest({"mcpServers": {name: plain}}, where="the server")
     if manifest.unusable:
@@ -160,7 +158,7 @@ def add(
 def _auth_entry(
     url: str, bearer_env: str, *, is_oauth: bool, settings: Sequence[str]
 ) -> dict[str, object]:
-    """Return the member ``auth`` of an entry; empty if the server has no sign-in."""
+    """Return the member ``auth`` of an entry; empty without a sign-in."""
     if not (bearer_env or is_oauth or settings):
         return {}
     if not url:
@@ -180,7 +178,7 @@ def _auth_entry(
 
 
 def _typed(key: str, text: str) -> object:
-    """Return *text* as the type that the configuration requires for the OAuth setting *key*."""
+    """Convert *text* to the type of the OAuth setting *key*."""
     if key == "callback_port" and text.isdecimal():
         return int(text)
     return text == "true" if key == "per_user" else text
@@ -267,7 +265,7 @@ def _status(name: str, manifest: Manifest, records: ListingStore) -> ServerStatu
 
 
 def is_about(warning: Diagnostic, server: str) -> bool:
-    """Return whether a warning of a configuration names *server*."""
+    """Return whether a configuration's warning names *server*."""
     return f"server {server!r}" in warning.detail or f"server name {server!r}" in warning.detail
 
 

@@ -1,4 +1,4 @@
-"""`gateway approve` and `gateway login`: decisions that only a person can make."""
+"""`gateway approve` and `gateway login`: decisions of a person."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def approve(
         similar = similar_of(manifest, records)
         approved = []
         for change in changes:
-            # The name of a server selects its command line and all of its tools.
+            # A server's name selects its command line and all of its tools.
             if everything or not wanted_names.isdisjoint((change.label, change.server)):
                 with audited(own_options, store, "approve", change.label):
                     records.approve(change.owner, [change.item], seen=change.after)
@@ -99,7 +99,7 @@ def changes_of(manifest: Manifest, records: ListingStore) -> tuple[Change, ...]:
 
 
 def similar_of(manifest: Manifest, records: ListingStore) -> tuple[tuple[str, ...], ...]:
-    """Return groups of tools of the configured servers whose names are nearly equal.
+    """Return groups of the configured servers' tools with nearly equal names.
 
     Raises:
         StoreError: If the store cannot be read.
@@ -114,7 +114,7 @@ def similar_of(manifest: Manifest, records: ListingStore) -> tuple[tuple[str, ..
 
 
 def _difference_texts(differences: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[str, str]]:
-    """Yield each difference as a pair of its label, and its changed lines marked with - and +."""
+    """Yield each label with its changed lines, marked with - and +."""
     for label, difference in differences.items():
         lines = difference_lines(difference)
         changed_lines = [line for line in lines if line[:1] in "+-" and line[2:].strip(" {}[],")]

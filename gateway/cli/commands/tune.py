@@ -71,7 +71,7 @@ def _learn(session: CatalogSession, requests: RequestSet, caller: Caller) -> Tun
 
 
 def _undo(session: CatalogSession, file: Path) -> int:
-    """Undo the changes recorded in *file*; return the number of tools that were changed."""
+    """Undo the changes recorded in *file*; return the number of tools."""
     if not (text := read_text(file)):
         return 0
     tuning: Tuning = read_value(Tuning, TypeAdapter(object).validate_json(text), where=str(file))
@@ -86,7 +86,7 @@ def _adapter() -> TypeAdapter[Tuning]:
 
 
 def tuning_view(tuning: Tuning) -> RenderableType:
-    """Return tables of the tools with new examples and of the figures that changed."""
+    """Return tables of the tools with new examples and of changed figures."""
     changes = [
         {"figure": name, **to_jsonable(change)}
         for name, change in (tuning.comparison.changes.items() if tuning.comparison else ())

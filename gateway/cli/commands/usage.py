@@ -1,4 +1,4 @@
-"""`gateway usage`: outcomes of recorded calls, and the effect of learning from them."""
+"""`gateway usage`: outcomes of recorded calls."""
 
 from __future__ import annotations
 
@@ -174,10 +174,9 @@ def forget(
 
 
 def _renamed(data: Mapping[str, object]) -> dict[str, object]:
-    """Return *data* under plainer names for people."""
     return {{"believed": "trusted"}.get(name, name): value for name, value in data.items()}
 
 
 def open_call_log(config: Path) -> closing[CallLog]:
-    """Return the log of calls, which is closed at the end of the block."""
+    """Return the log of calls for a ``with`` block."""
     return closing(call_log_of(resolve_store(command_options(read_optional(config)))))

@@ -1,1 +1,1 @@
-"""HTTP API of the catalog: search, entities and index status as JSON, with an OpenAPI document."""
+"""HTTP API of the catalog: search, entities and index status as JSON."""

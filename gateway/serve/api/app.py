@@ -1,8 +1,7 @@
 """FastAPI application of the HTTP API, and its routes for the gateway's HTTP server.
 
-* The guard (`gateway.serve.guard`) checks every request first and identifies the caller.
-* Unknown fields and parameters are rejected, because a misspelt filter would otherwise be ignored.
-* Every error response is a problem document (RFC 9457).
+The guard (`gateway.serve.guard`) first identifies the caller. Unknown parameters are rejected,
+because a misspelt filter would otherwise be ignored.
 """
 
 from __future__ import annotations
@@ -40,10 +39,7 @@ _ERROR = "400"
 def api_app(
     gateway: Gateway, http: HttpOptions, *, fusion: str = "", time_limit_s: float = 30.0
 ) -> ASGIApp:
-    """Return an ASGI application that serves only the API.
-
-    The arguments are those of `api_routes`.
-    """
+    """Return an ASGI application that serves only the API, with the arguments of `api_routes`."""
     routes = api_routes(gateway, http, fusion=fusion, time_limit_s=time_limit_s)
     return guarded(Starlette(routes=routes), http)
 
@@ -53,15 +49,14 @@ def api_routes(
 ) -> list[Route]:
     """Return the routes of the API, for an application behind the guard.
 
-    Each path becomes one Starlette route. FastAPI itself does not answer HEAD, and its 405
-    responses list only one method.
+    Each path is one Starlette route, because FastAPI does not answer HEAD, and its 405 responses
+    list only one method.
 
     Args:
-        gateway: The gateway to search. The code that calls this function closes the gateway.
+        gateway: The gateway to search. It is not closed.
         http: Address and accepted callers of the server.
-        fusion: Default ranking of searches, ``rrf`` or ``legacy``. Empty uses the environment
-            variable.
-        time_limit_s: Maximum duration of a request, in seconds.
+        fusion: Default ranking of searches, ``rrf`` or ``legacy``. Empty uses the environment.
+        time_limit_s: Maximum duration of a request.
 
     Raises:
         ConfigError: If *fusion* is unknown.
@@ -96,10 +91,10 @@ def _fastapi_app(*, needs_token: bool) -> FastAPI:
         default_response_class=ApiResponse,
         generate_unique_id_function=_operation_id,
         responses=problems(*_ALWAYS),
-        # The gateway has its own telemetry. FastAPI's log records contain messages of exceptions.
+        # FastAPI's log contains messages of exceptions.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
-    # The guard checks the token. This scheme only adds the token to the OpenAPI document.
+    # The guard checks the token. This scheme only documents it.
     bearer = [Depends(HTTPBearer(scheme_name="bearer", auto_error=False))] if needs_token else []
     app.include_router(index_routes.open_router)
     routers = [
@@ -125,7 +120,7 @@ async def _forward(app: ASGIApp, route: str, request: Request) -> ASGIApp:
 
 
 async def _answer_head(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    # The server still sends no body, because the method in its own scope is HEAD.
+    # The server sends no body, because the method in its own scope is HEAD.
     await app({**scope, "method": "GET"}, receive, send)
 
 
@@ -135,7 +130,7 @@ def _operation_id(route: APIRoute) -> str:
 
 
 def _document(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document. Summaries are docstrings, errors are problem documents."""
+    """Return the OpenAPI document, with docstrings as summaries."""
     document = app.openapi()
     operations = chain.from_iterable(path.values() for path in document["paths"].values())
     for operation in operations:

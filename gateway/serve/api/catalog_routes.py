@@ -1,9 +1,7 @@
 """HTTP routes of catalog entities: list and read, and write with the scope `catalog:write`.
 
-* A caller gets the same responses for hidden entities as for missing ones, so their ids are not
-  revealed. A caller that adds an entity must therefore see all entities of its namespace.
-* Callers cannot write entities that they could not read afterwards.
-* Definitions that a server lists must be changed at that server.
+Hidden entities are answered like missing ones, so their ids are not revealed. Callers cannot write
+entities that they could not read afterwards, nor definitions that a server lists.
 """
 
 from __future__ import annotations
@@ -47,17 +45,14 @@ ONE = f"{ROOT}/{{id:path}}"
 
 
 class Entities:
-    """Reads and writes the catalog's entities.
-
-    Each caller sees only the entities permitted to it.
-    """
+    """Reads and writes the entities that a caller may see."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self.write_lock = asyncio.Lock()
 
     async def find(self, caller: Caller, key: str) -> Entity | None:
-        """Return the entity with the id *key*, or None if it is unknown or hidden from *caller*."""
+        """Return the entity with the id *key*. None if it is unknown or hidden."""
         filters = request_filters(caller, await self._gateway.snapshot(), visibility=EVERYTHING)
         return await self._gateway.catalog.get(key, filters)
 
@@ -65,7 +60,7 @@ class Entities:
         """Return the entity with the id *key*.
 
         Raises:
-            RefusedError: 404 if it is unknown or hidden from *caller*.
+            RefusedError: 404 if it is unknown or hidden.
         """
         entity = await self.find(caller, key)
         if entity is None:
@@ -77,9 +72,9 @@ class Entities:
     async def check_addable(self, caller: Caller, entry: Entry) -> None:
         """Check that *caller* may add an entity to the namespace of *entry*.
 
-        The caller must see every entity of the namespace. The refusal then does not reveal whether
-        the id belongs to a hidden entity. A namespace that looks empty may contain only hidden
-        entities, so only callers that see the whole catalog can start a namespace.
+        The caller must see the whole namespace, or else a refusal would reveal ids of hidden
+        entities. An apparently empty namespace may contain hidden ones, so only callers that see
+        the whole catalog can start one.
 
         Raises:
             RefusedError: 403 if the caller may not add the entity.
@@ -96,7 +91,7 @@ class Entities:
             )
 
     async def put(self, caller: Caller, entry: Entry) -> models.EntityView:
-        """Store *entry*, and return it as the API shows it.
+        """Store *entry* and return it as the API shows it.
 
         Raises:
             RefusedError: 403 if *caller* could not see the entity afterwards.
@@ -114,8 +109,7 @@ async def _entities_of(request: Request) -> Entities:
 
 
 ServedEntities = Annotated[Entities, Depends(_entities_of)]
-# The length limits appear only in the OpenAPI document. A longer id is answered with 404, like an
-# unknown id.
+# Limits for the OpenAPI document only. A longer id gets 404.
 EntityId = Annotated[
     str,
     Path(
@@ -157,17 +151,11 @@ async def _list_matching(
     *,
     scores: Mapping[str, float] | None = None,
 ) -> EntityList:
-    """List the entities that contain the requested text, ignoring case.
+    """List the entities that contain the requested text, ignoring case. An empty text lists all.
 
-    Entities are ordered by id. With *scores*, the best score comes first.
-
-    Args:
-        gateway: The searched gateway.
-        caller: The caller, who sees only permitted entities.
-        query: The request parameters. An empty text lists all entities.
-        listing: Name of the list for its cursors, and the kinds of its entities.
-        scores: Points for each field that contains the text, keyed by field. The sum of the
-            points is the score of an entity.
+    *listing* has the name of the list for its cursors, and the kinds of its entities. *scores* are
+    points, keyed by field. An entity scores the sum for fields that contain the text, and the best
+    comes first. None orders by id.
     """
     name, kinds = listing
     pager = Pager(name, query)
@@ -314,12 +302,12 @@ async def remove_entity(
 
 
 def _sort_key(row: models.EntityView) -> SortKey:
-    """Return the sort key of *row* in lists: highest score first, then by id."""
+    """Return the sort key of *row*: highest score first, then id."""
     return -(row.relevance_score or 0.0), row.id
 
 
 def _texts(entity: Entity) -> Mapping[str, str]:
-    """Return the texts of *entity* in which lists search, keyed by field."""
+    """Return the searched texts of *entity*, keyed by field."""
     details = entity.definition.details
     tools = [details.get(key) for key in ("tools", "tool_descriptions")]
     return {
@@ -333,7 +321,7 @@ def _texts(entity: Entity) -> Mapping[str, str]:
 
 
 def _flatten(value: object) -> Iterator[str]:
-    """Yield all keys and values in nested metadata as texts, in order, without the instructions."""
+    """Yield keys and values in nested metadata as texts, except the instructions."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if key != INSTRUCTIONS:
@@ -366,9 +354,5 @@ def _hints(body: models.EntityBody) -> Hints:
 
 
 def _to_entry(body: models.EntityBody | models.EntityView, hints: Hints, **more: str) -> Entry:
-    """Convert *body* to a catalog entry with *hints*.
-
-    *more* contains further fields of the entry.
-    """
     names = {field.name for field in fields(Entry)} - {"hints"}
     return Entry(hints=hints, **(body.model_dump(include=names) | more))

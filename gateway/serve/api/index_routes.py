@@ -24,9 +24,9 @@ from gateway.types import Caller
 router = APIRouter(route_class=ApiRoute)
 admin_router = APIRouter(route_class=AdminRoute)
 open_router = APIRouter(route_class=ApiRoute)
-"""Router of the API operations that need no token."""
+"""Routes that need no token."""
 BUILD_WAIT_S = 1.0
-"""Maximum time, in seconds, that a status request waits for a running build."""
+"""Maximum time that a status request waits for a running build, in seconds."""
 
 
 class IndexStatus(models.Response):
@@ -67,20 +67,17 @@ class HealthStatus(models.Response):
 
 
 class ServedIndex:
-    """Status of the gateway's index, and the background task that rebuilds it."""
+    """Status of the gateway's index, and its rebuild."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._snapshot: Snapshot | None = None
-        """Latest snapshot of the catalog, whose sizes `status` returns."""
+        """Snapshot whose sizes `status` returns."""
         self._rebuild_task: asyncio.Task[None] | None = None
         self._rebuild_failure = ""
 
     async def status(self, caller: Caller) -> IndexStatus:
-        """Return the size and state of the index.
-
-        Only entities that *caller* may see are counted.
-        """
+        """Return the state of the index, counting entities that *caller* may see."""
         with suppress(TimeoutError):
             async with asyncio.timeout(BUILD_WAIT_S):
                 self._snapshot = await self._gateway.snapshot()
@@ -140,7 +137,7 @@ async def health(gateway: ServedGateway) -> HealthStatus:
 
     The status is `ok` after the first build of the index. This request starts that build.
     """
-    # Starts the first index build in the background, unless it has started.
+    # Starts the first index build in the background.
     await gateway.report(wait=False)
     status: Literal["ok", "starting"] = "ok" if gateway.index_builds else "starting"
     return HealthStatus(status=status, version=VERSION)

@@ -1,9 +1,4 @@
-"""Request bodies, parameters and responses of the API as pydantic models.
-
-Fields of responses have the names that clients of MCP registries know. Each row of a search result
-has three numbers: ``relevance_score`` is for display, and is 1 for the best row of the response.
-``confidence`` and ``similarity_score`` can be compared between responses.
-"""
+"""Request bodies, parameters and responses of the API."""
 
 from __future__ import annotations
 
@@ -36,20 +31,16 @@ _QUERY_OR_TAGS: JsonDict = {
 MAX_RESULTS = 50
 
 _END = r"$(?!\n)"
-"""End of a regular expression. Python's ``$`` also matches before a final newline, JSON Schema's
-does not."""
+"""End of a pattern. Python's ``$`` also matches before a final newline, JSON Schema's does not."""
 _NAME = r"\w[\w .,:;@+/()&'#!?*=~%-]{0,255}"
 _SPACE = r"[A-Za-z0-9_.-]{1,64}"
 _KIND = r"(?!(?:tool|prompt|resource)(?![a-z0-9_-]))[a-z][a-z0-9_-]{0,63}"
-"""Pattern of the kinds that clients can write: all but tool, prompt and resource, which only
-servers list."""
 ENTRY_ID = re.compile(f"(?P<kind>{_KIND}):(?P<namespace>{_SPACE})/(?P<name>{_NAME})")
-"""Pattern of the id of an entity that clients can write: ``kind:namespace/name``."""
 _STEP = rf"[\w-]{{1,{MAX_SEGMENT}}}"
 
 
 def _whole(value: object) -> object:
-    """Convert 36.0 to 36, because JSON Schema counts a float without a fraction as an integer."""
+    """Convert 36.0 to 36, which JSON Schema treats alike."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -75,7 +66,7 @@ class Request(BaseModel):
 
 
 class _Body(Request):
-    # Only bodies are validated strictly. Query parameters are strings, so they must be converted.
+    # Query parameters are strings, so only bodies are strict.
     model_config = ConfigDict(strict=True)
 
 

@@ -1,7 +1,6 @@
 """Error responses of the API as problem documents (RFC 9457), and the API's JSON response class.
 
-Error responses contain no traces, secrets or queries. ``type`` is always ``about:blank``, so the
-title is the phrase of the HTTP status. ``code`` identifies the problem.
+Error responses contain no traces, secrets or queries.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 class ApiResponse(JSONResponse):
-    """A JSON response with the common headers `HEADERS`."""
+    """A JSON response with the headers `HEADERS`."""
 
     def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
-        """Set *headers* in addition to the common headers."""
+        """Set *headers* and the common headers."""
         super().init_headers({**HEADERS, **(headers or {})})
 
     def render(self, content: Any) -> bytes:
@@ -33,7 +32,7 @@ class ApiResponse(JSONResponse):
         try:
             return to_json(content, inf_nan_mode="null")
         except PydanticSerializationError:
-            # UTF-8 cannot encode lone surrogates, which texts of the host application may contain.
+            # Texts of the host may contain lone surrogates.
             return to_json(visible_json(content))
 
 
@@ -70,15 +69,7 @@ class ProblemDetails(BaseModel):
 
 
 class RefusedError(errors.GatewayError):
-    """A refused request. The response is a problem document with these fields.
-
-    Args:
-        status: HTTP status of the response.
-        code: Stable code of the problem, for programs.
-        detail: Description of the fault, and its remedy.
-        errors: Individual faults of the request.
-        headers: Additional headers of the response.
-    """
+    """A refused request. `ProblemDetails` describes the fields of the response."""
 
     def __init__(
         self,
@@ -109,15 +100,11 @@ _STATUSES: tuple[tuple[type[errors.GatewayError], int, str], ...] = (
     (errors.UpstreamError, 502, "upstream_failed"),
     (errors.ClosedError, 503, "closed"),
 )
-"""Error classes, each with the HTTP status and problem code of its response. The messages of these
-errors contain no secrets or queries."""
+"""Errors whose messages contain no secrets or queries, each with its HTTP status and code."""
 
 
 def refusal(failed: errors.Failed) -> RefusedError:
-    """Convert a failed operation to an error response.
-
-    Messages of unknown exceptions are omitted.
-    """
+    """Convert a failure to an error response, without messages of unknown exceptions."""
     error = failed.error
     if isinstance(error, RefusedError):
         return error
@@ -134,6 +121,6 @@ def refusal(failed: errors.Failed) -> RefusedError:
 
 
 def problem(error: RefusedError) -> ApiResponse:
-    """Return the problem document for *error* as a response."""
+    """Return the response for *error*."""
     body = error.details.model_dump(mode="json")
     return ApiResponse(body, error.status, error.headers, MEDIA_TYPE)

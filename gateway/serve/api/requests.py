@@ -1,4 +1,4 @@
-"""Strict parsing of API requests: repeated parameters are errors, and JSON bodies are limited."""
+"""Strict parsing of API requests."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from gateway.serve.api.problems import RefusedError
 
 MAX_BODY_BYTES = 1024 * 1024
 MAX_DEPTH = 32
-"""Maximum nesting depth of objects and lists in a request body."""
+"""Maximum nesting depth of a request body."""
 
 
 class _Parameters(QueryParams):
-    """Query parameters that return a list for a repeated name, so that validation rejects it.
+    """Query parameters that return a list for a repeated name, which validation rejects.
 
     FastAPI would use only the last value.
     """
 
     def get(self, key: Any, default: Any = None) -> Any:
-        """Return the value of the parameter *key*, or the list of its values if it is repeated."""
+        """Return the value of a parameter, or the list of its repeated values."""
         values = self.getlist(key)
         return values if len(values) > 1 else super().get(key, default)
 
@@ -43,7 +43,7 @@ class ApiRequest(Request):
         return _Parameters(self.scope["query_string"])
 
     async def read(self) -> None:
-        """Read and check the body of the request.
+        """Read and check the body.
 
         Raises:
             RefusedError: 415 for a media type other than JSON, 413 for a large body, 400 for a body
@@ -61,24 +61,19 @@ class ApiRequest(Request):
             raise RefusedError(422, "too_deep", f"the body is nested deeper than {MAX_DEPTH}")
 
     async def body(self) -> bytes:
-        """Return the body that `read` has read."""
+        """Return the body that `read` read."""
         return self._text
 
     async def json(self) -> Any:
-        """Return the JSON value of the body that `read` has read."""
+        """Return the JSON value that `read` read."""
         return self._value
 
 
 async def read_limited(request: Request, max_bytes: int, name: str) -> bytes:
-    """Return the body of *request*.
-
-    Args:
-        request: The request to read.
-        max_bytes: Maximum size of the body, in bytes.
-        name: Name of the body in the error message, such as "body".
+    """Return the body of *request*, called *name* in messages.
 
     Raises:
-        RefusedError: 413 for a larger body.
+        RefusedError: 413 if the body is larger than *max_bytes*.
     """
     body = bytearray()
     async for part in request.stream():

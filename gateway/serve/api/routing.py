@@ -1,8 +1,7 @@
 """Route classes, dependencies and pagination that all operations of the API share.
 
-A cursor contains the sort key of the last entity that the client received, and a digest of the
-list's name and parameters. Entities added or removed between two requests therefore do not move
-other entities to another page, and hidden entities do not affect the cursor.
+A cursor contains the sort key of its page's last entity. Changes of the catalog therefore do not
+move other entities to another page.
 """
 
 from __future__ import annotations
@@ -29,11 +28,10 @@ from gateway.types import Caller
 from gateway.types.caller import ACTOR
 
 MAX_FAULTS = 20
-"""Maximum number of faults in one error response."""
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return OpenAPI descriptions of problem responses, keyed by their HTTP status."""
+    """Return OpenAPI descriptions of problem responses, keyed by status."""
     return {
         status: {"model": ProblemDetails, "description": "A problem (RFC 9457)."}
         for status in statuses
@@ -46,21 +44,19 @@ BODY_PROBLEMS = problems(400, 413, 415)
 class ApiRoute(APIRoute):
     """A route that checks scopes, limits the time, and answers errors with problem documents.
 
-    The route catches all errors itself. Starlette would raise an error again after its own error
-    response. The HTTP server would then log the error, and its message may contain a secret.
+    It catches all errors, because Starlette would raise them again, and the HTTP server would log
+    messages that may contain secrets.
     """
 
     right = ""
-    """Scope that callers of the route need, one of the rights in `gateway.serve.auth`. Empty
-    requires none."""
+    """Required scope, one of the rights in `gateway.serve.auth`. Empty requires none."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the function that answers requests. FastAPI calls this once for each route."""
+        """Return the function that answers requests."""
         handler = super().get_route_handler()
 
         async def work(request: ApiRequest) -> Response:
-            # The scope is checked here, because FastAPI reads the body before it checks
-            # dependencies. Without the scope, the body is not read.
+            # FastAPI reads the body before it checks dependencies.
             check_right(request.scope[CALLER], self.right, request.scope[CHALLENGE])
             ACTOR.set(request.scope[CALLER])
             async with asyncio.timeout(request.app.state.time_limit_s):
@@ -97,14 +93,11 @@ class AuditorRoute(ApiRoute):
 
 
 def _invalid(error: RequestValidationError) -> RefusedError:
-    """Convert a validation error to a 422 response.
-
-    It omits the input, which may contain a secret.
-    """
+    """Convert a validation error to a 422 response without the input, which may contain secrets."""
     faults = []
     for fault in error.errors()[:MAX_FAULTS]:
         place, *path = fault["loc"]
-        # A JSON pointer (RFC 6901) whose steps are shortened to 64 characters.
+        # JSON pointer (RFC 6901) with steps of at most 64 characters.
         steps = [str(step)[:64].replace("~", "~0").replace("/", "~1") for step in path]
         root = "#/" if place == "body" else "?"
         where = root + "/".join(steps) if steps else "#"
@@ -129,15 +122,11 @@ CurrentCaller = Annotated[Caller, Depends(_caller_of)]
 
 
 SortKey: TypeAlias = tuple[float, str]
-"""Sort key of an entity in a list: a number (0, or the negative score), then the id."""
+"""Sort key of a listed entity: a number (0, or the negative score), then the id."""
 
 
 class Pager:
-    """Reads and writes the cursors of one list.
-
-    Args:
-        name: Name of the list.
-        request: Parameters of the list request.
+    """Reads and writes the cursors of the list *name*.
 
     Raises:
         RefusedError: 404 if the cursor is malformed, or belongs to another list or to other
@@ -153,11 +142,9 @@ class Pager:
         """Sort key of the last entity before the page."""
 
     def metadata(self, count: int, last: SortKey | None) -> PageMetadata:
-        """Return the metadata of a page, with the cursor of the next page.
+        """Return the metadata of a page with *count* entities.
 
-        Args:
-            count: Number of entities on the page.
-            last: Sort key of the last entity on the page. None if no page follows.
+        *last* is the sort key of the page's last entity. None if no page follows.
         """
         text = f"{self._list_digest}\n{last[0]!r}\n{last[1]}" if last else ""
         cursor = base64.urlsafe_b64encode(text.encode("utf-8", "surrogatepass")).decode()

@@ -1,7 +1,4 @@
-"""HTTP routes of search.
-
-A search returns one ranking, as a list and in the groups of MCP registries.
-"""
+"""HTTP routes of search, whose ranking is also grouped as in MCP registries."""
 
 from __future__ import annotations
 
@@ -44,19 +41,17 @@ _GROUPS: Mapping[str, tuple[str, type[models.Row | models.ToolRow]]] = {
     "skill": ("skills", models.SkillRow),
     "virtual_server": ("virtual_servers", models.VirtualServerRow),
 }
-"""Name of the response group and class of its rows, keyed by kind of entity."""
+"""Response group and class of its rows, keyed by kind of entity."""
 _CUSTOM = ("custom", models.CustomRow)
-"""Name of the response group and class of its rows, for all other kinds of entities."""
+"""Response group and class of its rows, for all other kinds."""
 _Fields = dict[str, Any]
-"""Fields of one search result, keyed by name. A row class uses only the fields that it declares."""
+"""Fields of one search result. A row class uses only the fields that it declares."""
 
 
 def default_ranking(fusion: str, gateway: Gateway) -> models.Ranking:
-    """Return the ranking policy of searches that do not specify one.
+    """Return the default ranking policy for *fusion*, ``rrf`` or ``legacy``.
 
-    Args:
-        fusion: ``rrf`` or ``legacy``. If the gateway has no vectors, ``rrf`` ranks by words only.
-        gateway: The searched gateway.
+    If the gateway has no vectors, ``rrf`` ranks by words only.
 
     Raises:
         ConfigError: If *fusion* is unknown, or its ranking plugin is not loaded.
@@ -163,7 +158,7 @@ async def search(
         caller=caller,
         explain=body.explain,
     )
-    # The catalog may have changed during the search, so the rows show its current state.
+    # Rows show the current state of the catalog, which may have changed during the search.
     snapshot = await gateway.snapshot()
     hits = _hits(snapshot, filters, body, result)
     groups: dict[str, Any] = _groups(snapshot, filters, body, hits)
@@ -220,7 +215,7 @@ def _receipt(result: SearchResult, hits: Sequence[_Fields]) -> dict[str, Any]:
 def _hits(
     snapshot: Snapshot, filters: Filters, request: models.SemanticSearch, result: SearchResult
 ) -> list[_Fields]:
-    """Return the row fields of each match in *result* that still passes *filters* in *snapshot*."""
+    """Return the row fields of the matches that still pass *filters* in *snapshot*."""
     matches = result.matches[: request.max_results]
     entities = visible(snapshot, [match.id for match in matches], filters)
     scored = zip(
@@ -255,7 +250,7 @@ def _supplements(
 def _groups(
     snapshot: Snapshot, filters: Filters, request: models.SemanticSearch, hits: Sequence[_Fields]
 ) -> dict[str, list[models.Row | models.ToolRow]]:
-    """Return the response rows of *hits*, keyed by group and ordered by rank within a group.
+    """Return the rows of *hits*, keyed by group and ordered by rank.
 
     Tools of matched servers are added if they contain words of the query.
     """
@@ -287,8 +282,7 @@ def _groups(
 
 
 def _visible_tools(snapshot: Snapshot, filters: Filters, server: _Fields) -> list[Entity]:
-    """Return the tools of *server* that the caller of the search may see."""
-    # The requested kinds and tags apply to the server, not to its tools.
+    # Requested kinds and tags apply to the server, not to its tools.
     mask = snapshot.mask(replace(filters, kinds=frozenset({"tool"}), tags=frozenset()))
     positions = snapshot.eligibility.of_parent(server["id"])
     return [snapshot.entities[position] for position in positions if mask[position]]
@@ -311,11 +305,8 @@ def _fields(
 ) -> _Fields:
     """Return the fields of *entity* for all row classes.
 
-    Args:
-        entity: A result of the search, or a tool that was added for its server.
-        display: Score for display, 0 to 1.
-        match: The match of the entity. None for a tool that was added for its server.
-        metadata_fields: Dot paths of the metadata to return. None returns all metadata.
+    *display* is a score, 0 to 1. *match* is None for a tool that was added for its server.
+    *metadata_fields* are dot paths of the metadata to return. None returns all.
     """
     name, metadata = entity.name, entity.metadata
     shows_card = metadata_fields is None and _is_card(metadata)
@@ -368,7 +359,7 @@ def _scores(match: Match | None) -> _Fields:
 
 
 def entity_path(entity: Entity) -> str:
-    """Return the path under which MCP registries list *entity*."""
+    """Return the path of *entity* in MCP registries."""
     path = entity.metadata.get("path")
     if isinstance(path, str) and path.startswith("/"):
         return path

@@ -1,4 +1,4 @@
-"""Filters for the entities that a caller may find, and the names used by MCP registries."""
+"""Filters for the entities that a caller may find, and names of MCP registries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gateway.types import Caller, Entity, Filters, RankingMode, Status
 from gateway.types.entities import DEFAULT_STATUSES
 
 REGISTRY_KINDS: Mapping[str, str] = {name: kind for kind, name in REGISTRY_NAMES.items()}
-"""Kinds of the gateway, keyed by their name in MCP registries, for kinds whose names differ."""
+"""Kinds of the gateway, keyed by their different name in MCP registries."""
 SEARCH_MODES: Mapping[RankingMode, SearchMode] = {
     "hybrid": "hybrid",
     "vector": "vector",
@@ -26,15 +26,14 @@ SEARCH_MODES: Mapping[RankingMode, SearchMode] = {
     "browse": "browse",
     "empty": "empty",
 }
-"""Names of search modes in MCP registries, keyed by the gateway's ranking mode."""
+"""Search modes of MCP registries, keyed by the gateway's ranking mode."""
 EVERYTHING = Visibility(include_draft=True, include_deprecated=True, include_disabled=True)
 _ACTIVE = Visibility()
 _ON_REQUEST = frozenset({"prompt", "resource"})
-"""Kinds of entities that a search returns only if the request names them."""
+"""Kinds that a search returns only if the request names them."""
 
 
 def _kinds(snapshot: Snapshot) -> frozenset[str]:
-    """Return the built-in kinds and the kinds of all entities in *snapshot*."""
     traits = snapshot.eligibility.by_trait
     return frozenset({*KINDS, *(str(value) for trait, value in traits if trait == "kind")})
 
@@ -48,12 +47,8 @@ def request_filters(
 ) -> Filters:
     """Return filters that select the entities that *caller* may find.
 
-    Args:
-        caller: The caller of the request.
-        snapshot: State of the catalog, whose kinds are known.
-        kinds: Kinds to select. None selects all kinds.
-        tags: Tags that an entity must have, all of them.
-        visibility: Options that include draft, deprecated and disabled entities.
+    None selects all *kinds*. An entity must have all *tags*. *visibility* can include draft,
+    deprecated and disabled entities.
     """
     statuses: dict[Status, bool] = {
         **dict.fromkeys(DEFAULT_STATUSES, True),
@@ -76,9 +71,7 @@ def resolve_kinds(
     names: Sequence[str] | None,
     visibility: Visibility = _ACTIVE,
 ) -> frozenset[str]:
-    """Return the gateway's kinds for the kind names in a request.
-
-    Without names (None), return all kinds except prompts and resources.
+    """Return the gateway's kinds for *names*. None is all kinds but prompts and resources.
 
     Raises:
         RefusedError: 404 for an unknown kind.
@@ -97,19 +90,13 @@ def resolve_kinds(
 
 
 def visible(snapshot: Snapshot, ids: Iterable[str], filters: Filters) -> dict[str, Entity]:
-    """Return the entities among *ids* that pass *filters* in *snapshot*, keyed by id.
-
-    The search used an older snapshot. Entities removed or hidden since then are omitted.
-    """
+    """Return the entities among *ids* that pass *filters* in *snapshot*, keyed by id."""
     mask, by_id = snapshot.mask(filters), snapshot.eligibility.by_id
     return {key: snapshot.entities[by_id[key]] for key in ids if key in by_id and mask[by_id[key]]}
 
 
 def sizes_of(snapshot: Snapshot, caller: Caller) -> dict[str, Any]:
-    """Return the sizes of the index parts. Only entities that *caller* may see are counted.
-
-    Draft, deprecated and disabled entities are counted too.
-    """
+    """Return the sizes of the index, counting entities of any status that *caller* may see."""
     mask = snapshot.mask(request_filters(caller, snapshot, visibility=EVERYTHING))
     vectors, graph = snapshot.vectors, snapshot.graph
     if graph and not passes_all(mask):

@@ -1,12 +1,11 @@
 """Sessions of the console: a cookie for each sign-in, and a CSRF token in every form.
 
-* A browser signs in once, in one of three ways: at an identity provider
-  (`gateway.serve.account`), with a token that the API accepts, or, if the API needs no token, with
-  the launch token that `gateway serve` prints. Only tokens of identity providers are stored,
-  because upstream servers may need them for token exchange. A session ends when its token expires
-  or the accepted tokens change.
-* The cookie is HttpOnly and SameSite=Strict, so requests from other sites do not contain it. Every
-  form also contains a secret of its session (OWASP's synchronizer token pattern).
+A browser signs in at an identity provider (`gateway.serve.account`) or with a token of the API. If
+the API needs no token, `gateway serve` prints a launch token. A session ends when its token expires
+or the accepted tokens change.
+
+Only tokens of identity providers are stored, because upstream servers may need them. The CSRF token
+is OWASP's synchronizer token pattern.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from gateway.types import Caller
 
 SESSION_S = 12 * 3600
 MAX_SESSIONS = 200
-"""Maximum number of sessions of one user or token. Another session ends its oldest one."""
+"""Maximum number of sessions of one user or token. Another session ends the oldest."""
 MAX_PARTIES = 10_000
 """Maximum number of users and tokens with sessions. Another one ends all sessions of the oldest."""
 _SAFE = ("GET", "HEAD")
 FORM_FIELD = "csrf"
-"""Name of the hidden form field that contains the CSRF token."""
+"""Hidden form field with the CSRF token."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,7 +43,7 @@ class ConsoleSession:
     change: int = 0
     """`Authenticator.changes` at sign-in. The session ends when that counter increases."""
     key: str = field(init=False, repr=False)
-    """Value of the session cookie."""
+    """Value of the session cookie: `party` and a secret."""
     csrf: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     notes: list[str] = field(default_factory=list)
     """Messages that the next page shows once."""
@@ -55,13 +54,12 @@ class ConsoleSession:
         return self.bearer.caller
 
     def __post_init__(self) -> None:
-        """Set the cookie value: the digest `party`, which finds the sessions, and a secret."""
         digest = hashlib.sha256(f"{self.bearer.issuer} {self.bearer.name}".encode())
         self.key = f"{digest.hexdigest()}.{secrets.token_urlsafe(32)}"
 
     @property
     def party(self) -> str:
-        """Digest of the user or token that signed in. All of its sessions share this digest."""
+        """Digest of the user or token that signed in, common to its sessions."""
         return _party_of(self.key)
 
     def take_notes(self) -> tuple[str, ...]:
@@ -75,14 +73,14 @@ class Sessions:
     """Sessions of one console. A session never outlasts its token.
 
     Args:
-        http: Address of the server, and the tokens that it accepts. Without tokens, the console
-            accepts `launch_token`.
+        http: Address of the server, and its accepted tokens. Without tokens, the console accepts
+            `launch_token`.
         authenticator: Checks tokens. None creates one from *http*.
     """
 
     def __init__(self, http: HttpOptions, authenticator: Authenticator | None = None) -> None:
         self.launch_token = "" if http.needs_token else secrets.token_urlsafe(32)
-        """Sign-in token of this server process. Empty if the API requires tokens."""
+        """Sign-in token of this process. Empty if the API requires tokens."""
         if self.launch_token:
             authenticator = Authenticator(replace(http, token=self.launch_token))
         self.authenticator = authenticator or Authenticator(http)
@@ -109,9 +107,9 @@ class Sessions:
         return session
 
     async def find(self, request: Request) -> ConsoleSession | None:
-        """Return the session of *request*, or None if there is no valid one.
+        """Return the session of *request*. None if it is missing, unknown or has ended.
 
-        Programs may read pages with a bearer token instead. Each such request is a session.
+        A request with a bearer token is a session of its own.
 
         Raises:
             RefusedError: If `Authenticator.authenticate` rejects the bearer token.
@@ -122,11 +120,11 @@ class Sessions:
         return self.find_browser_session(request)
 
     def find_browser_session(self, request: Request) -> ConsoleSession | None:
-        """Return the session of the cookie in *request*, or None if it is unknown or has ended."""
+        """Return the session of the request's cookie. None if it is unknown or has ended."""
         return self.find_by_cookie(request.cookies.get(self._cookie_name(request), ""))
 
     def find_by_cookie(self, value: str) -> ConsoleSession | None:
-        """Return the session with the cookie *value*, or None if it is unknown or has ended."""
+        """Return the session with the cookie *value*. None if it is unknown or has ended."""
         sessions = self._sessions_by_party.peek(_party_of(value))
         session = sessions.peek(value) if sessions else None
         if session is None or session.change != self.authenticator.changes:
@@ -134,7 +132,7 @@ class Sessions:
         return session if time.time() < session.bearer.expires_at else None
 
     def set_cookie(self, response: Response, request: Request, session: ConsoleSession) -> None:
-        """Set the cookie of *session* in *response*, the response to *request*."""
+        """Set the session's cookie in *response*, the response to *request*."""
         response.set_cookie(
             self._cookie_name(request),
             session.key,
@@ -147,7 +145,7 @@ class Sessions:
     def _cookie_name(self, request: Request) -> str:
         # Cookies ignore the port, so two gateways on one machine need different names.
         name = f"gateway_console_{(request.scope.get('server') or ('', 0))[1]}"
-        # Browsers accept cookies with this prefix only from this host, not from a subdomain.
+        # Subdomains cannot set cookies with this prefix.
         return f"__Host-{name}" if self.is_secure(request) else name
 
     def is_secure(self, request: Request) -> bool:
@@ -156,7 +154,7 @@ class Sessions:
         return any(address.startswith("https:") for address in (str(request.url), *addresses))
 
     def end(self, session: ConsoleSession) -> None:
-        """Sign the browser of *session* out."""
+        """Sign the browser out."""
         if sessions := self._sessions_by_party.peek(session.party):
             sessions.drop(session.key)
 
@@ -166,10 +164,10 @@ def _party_of(key: str) -> str:
 
 
 def check_form(session: ConsoleSession, sent: str) -> None:
-    """Check that *sent*, the CSRF token of a submitted form, is the one of *session*.
+    """Check the CSRF token *sent* with a form.
 
     Raises:
-        RefusedError: 403 if it is not.
+        RefusedError: 403 if the token does not belong to *session*.
     """
     if not secrets.compare_digest(session.csrf.encode(), sent.encode("utf-8", "replace")):
         raise RefusedError(

@@ -26,11 +26,11 @@ from gateway.serve.guard import CONSOLE
 from gateway.types import Caller
 
 Tree: TypeAlias = tuple[tuple[int, SpanRecord], ...]
-"""One trace: the root span and its descendants, each with its depth. Parents come first."""
+"""A root span and its descendants, each with its depth. Parents come first."""
 KINDS: tuple[str, ...] = get_args(Kind)
-"""Span kinds, most important first. The most important span of a trace represents it."""
+"""Span kinds, most important first. The first one in a trace represents the trace."""
 _WORK: tuple[Kind, ...] = ("call", "search", "model", "build")
-"""Span kinds whose failures are counted. A failure of one of these spans also fails its parents."""
+"""Span kinds whose failures are counted. Their failures also fail their parents."""
 _TOKENS = {
     "input": "gen_ai.usage.input_tokens",
     "cached": "gen_ai.usage.cache_read.input_tokens",
@@ -43,18 +43,18 @@ _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceFilter:
-    """Selects traces that have a matching span. Empty strings and 0 match every span."""
+    """Selects traces with a matching span. Empty strings and 0 match every span."""
 
     kind: str = ""
     outcome: str = ""
-    """``failed`` for traces with a failed matching span, ``ok`` for traces without one."""
+    """``failed`` selects traces with a failed matching span, ``ok`` traces without one."""
     text: str = ""
-    """Text in the name, target, server or error of a span, compared without case."""
+    """Part of a span's name, target, server or error, ignoring case."""
     minutes: int = 0
     """Maximum age of a span, in minutes since its start."""
 
     def admits(self, span: SpanRecord, now: float) -> bool:
-        """Return whether *span* matches all fields except `outcome` at *now* (Unix seconds)."""
+        """Return whether *span* matches all fields but `outcome` at *now*, in Unix seconds."""
         words = f"{span.name} {span.target} {span.server} {span.error}".casefold()
         return (
             self.kind in {"", span.kind}
@@ -75,66 +75,65 @@ class TraceSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Counts and sums over the selected spans."""
+    """Counts and sums over spans."""
 
     spans: int
     age_s: float
     """Seconds since the oldest span started. 0.0 without spans."""
     searches: int
     cached_share: float | None
-    """Share of searches answered from the cache, 0 to 1. None without searches."""
+    """Share of searches answered from the cache. None without searches."""
     calls: int
     turns: int
     saved_tokens: int
-    """Estimated tokens saved in conversations, compared with sending all schemas in each turn."""
+    """Estimated tokens saved, compared with sending all schemas in each turn."""
     models: Mapping[str, Mapping[str, int]]
-    """Number of requests and tokens, keyed by the model span's name (operation and model) and by
-    ``requests``, ``input``, ``cached`` (in ``input``), ``output`` or ``reasoning`` (in ``output``).
-    """
+    """Number of requests and tokens, keyed by operation and model, and by ``requests``, ``input``,
+    ``cached`` (in ``input``), ``output`` or ``reasoning`` (in ``output``)."""
     failures: Mapping[str, Mapping[str, int]]
     """Number of failed spans, keyed by server (or span kind, without a server) and error type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivityData:
-    """The newest traces, and the totals of all spans in the chosen period."""
+    """The newest traces, and totals of the chosen period."""
 
     is_recorded: bool
     filter: TraceFilter
     totals: Totals
     definition_tokens: int
-    """Estimated tokens of the meta-tools' definitions, which every turn sends."""
+    """Estimated tokens of the meta-tools, which every turn sends."""
     catalog_tokens: int
-    """Estimated tokens of the schemas of all tools that the caller may see."""
+    """Estimated tokens of all tools that the caller may see."""
     matching: int
-    """Number of traces that match the filter. `traces` contains the newest of them."""
+    """Number of traces that match the filter. `traces` has only the newest."""
     traces: tuple[TraceSummary, ...]
     kinds: tuple[str, ...] = KINDS
     export: str
-    """Address of a download of all spans of the matching traces."""
+    """Address of a download of all matching traces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineSpan:
-    """One span of a trace, with its position on the time axis."""
+    """One span of a trace, with its position in time."""
 
     level: int
     offset: float
     width: float
-    """Width of the bar in per cent of the trace's duration, 0 to 100. `offset` is its start."""
+    """Width of the bar in per cent of the trace's duration. `offset` is its start."""
     span: SpanRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceData:
-    """The recorded spans of one trace, with their positions on the time axis."""
+    """The recorded spans of one trace."""
 
     ms: float
     spans: tuple[TimelineSpan, ...]
 
 
 def trees(spans: Sequence[SpanRecord]) -> list[Tree]:
-    """Group *spans* into trees, newest root first. Spans without a recorded parent are roots."""
+    """Group *spans* into trees, newest root first. A missing parent makes a span a root."""
     ids = {(span.trace, span.id) for span in spans}
     below = defaultdict[tuple[str, str], list[SpanRecord]](list)
     for span in sorted(spans, key=lambda span: span.start):
@@ -154,7 +153,7 @@ def trees(spans: Sequence[SpanRecord]) -> list[Tree]:
 def select(
     traces: Sequence[Tree], trace_filter: TraceFilter, now: float
 ) -> Iterator[tuple[TraceSummary, Tree]]:
-    """Yield each trace that matches the filter, with its summary. *now* is Unix time in seconds."""
+    """Yield the traces that match the filter, with summaries. *now* is Unix time in seconds."""
     for tree in traces:
         spans = [span for _, span in tree if trace_filter.admits(span, now)]
         failed = [span for span in spans if span.error]
@@ -203,7 +202,7 @@ def _sum(spans: Sequence[SpanRecord], name: str) -> int:
 
 
 def timeline(spans: Sequence[SpanRecord]) -> TraceData:
-    """Return the timeline of *spans*, which are at least one span, all of the same trace."""
+    """Return the timeline of one trace with at least one span."""
     start = min(span.start for span in spans)
     ms = max(1000 * (span.start - start) + span.ms for span in spans) or 1.0
     timeline_spans = [
@@ -220,7 +219,7 @@ def timeline(spans: Sequence[SpanRecord]) -> TraceData:
 
 
 class ActivityPage:
-    """Page of recent searches and calls, which a browser updates live."""
+    """Page of recent searches and calls, updated live."""
 
     place: ClassVar = Place(title="Activity", path="/activity", right=METRICS)
 
@@ -232,7 +231,7 @@ class ActivityPage:
 
     @page("GET", "/activity", right=METRICS)
     async def show(self, visit: Visit) -> PageView:
-        """Show the traces that match the filter in the address."""
+        """Show the traces that match the address's filter."""
         trace_filter, now, spans = _read_filter(visit.query), time.time(), self._ring.spans
         summaries = [summary for summary, _ in select(trees(spans), trace_filter, now)]
         recent = TraceFilter(minutes=trace_filter.minutes)
@@ -254,12 +253,12 @@ class ActivityPage:
         tools = await self._tool_lists.searchable(caller)
         names = meta_names(self._gateway.options.discovery, (), avoid=tools.by_name)
         meta_tokens = sum(map(json_tokens, meta_tools(names, tools.digest)))
-        # Counting the tokens takes seconds for a catalog of 100,000 tools.
+        # Counting takes seconds for 100,000 tools.
         return meta_tokens, await asyncio.to_thread(lambda: tools.tokens)
 
     @page("GET", "/activity/export", right=METRICS)
     async def export(self, visit: Visit) -> Response:
-        """Send all spans of the matching traces as JSON Lines."""
+        """Send all spans of matching traces as JSON Lines."""
         selected = select(trees(self._ring.spans), _read_filter(visit.query), time.time())
         lines = [json.dumps(asdict(span)) + "\n" for _, tree in selected for _, span in tree]
         headers = {"Content-Disposition": 'attachment; filename="activity.jsonl"', **_HEADERS}
@@ -267,7 +266,7 @@ class ActivityPage:
 
     @page("GET", "/activity/events", right=METRICS)
     async def events(self, visit: Visit) -> Response:
-        """Stream spans to the browser as they end, like `SpanRing.stream`."""
+        """Stream spans as they end, like `SpanRing.stream`."""
         if not self._ring.has_room(visit.caller):
             detail = f"a caller may have at most {MAX_STREAMS} streams; close another window"
             raise RefusedError(429, "too_many_streams", detail)
@@ -276,7 +275,7 @@ class ActivityPage:
 
     @page("GET", "/activity/{trace}", right=METRICS)
     async def trace(self, visit: Visit) -> PageView:
-        """Show the spans of one trace as trees."""
+        """Show one trace as trees."""
         spans = [span for span in self._ring.spans if span.trace == visit.path["trace"]]
         if not spans:
             raise RefusedError(404, "unknown_trace", "the spans of this trace are no longer stored")

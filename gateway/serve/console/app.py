@@ -1,7 +1,6 @@
-"""HTTP routes of the console, for the application in `gateway.serve.http`.
+"""HTTP routes of the console.
 
-Pages are complete documents that Jinja renders with autoescaping. The content security policy
-allows only resources from ``static``, and no inline scripts.
+The content security policy allows only resources from ``static``, and no inline scripts.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ from gateway.types.caller import ACTOR
 
 MAX_FORM_BYTES = 1024 * 1024
 MAX_SIGN_IN_BYTES = 8 * 1024
-"""Maximum size of the sign-in form, in bytes. Anyone can send this form, without a session."""
+"""Maximum size of the sign-in form, which anyone can send, in bytes."""
 MAX_FORM_FIELDS = 2000
 TIME_LIMIT_S = 60.0
 _CYTOSCAPE_STYLE = "'sha256-pgvDUBa4IjFA2yuSJ2cqcyxmNYJMborsd0ORcRv9vw8='"
-"""Hash of the one inline style that the graph library (Cytoscape) sets."""
+"""Hash of the one inline style that Cytoscape sets."""
 HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
@@ -62,7 +61,7 @@ HEADERS: Mapping[str, str] = {
         " form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     ),
     "Cross-Origin-Opener-Policy": "same-origin",
-    # With a stricter policy, browsers would send forms without their origin.
+    # A stricter policy would remove the origin from forms.
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
@@ -77,7 +76,7 @@ _PAGES: Mapping[str, tuple[str, ...]] = {
     "graph.GraphPage": ("graph_tools",),
     "activity.ActivityPage": (),
 }
-"""Page classes in the order of the navigation, each with the plugins that it needs."""
+"""Page classes in the order of the navigation, and the plugins they need."""
 
 
 def _load_pages() -> Iterator[Any]:
@@ -88,7 +87,7 @@ def _load_pages() -> Iterator[Any]:
 
 
 PAGES = tuple(_load_pages())
-"""Page classes whose plugins are installed. The console opens with the first page."""
+"""Page classes whose plugins are installed. The console opens with the first."""
 PLACES = tuple(page.place for page in PAGES)
 
 
@@ -116,10 +115,7 @@ def console_routes(
 ) -> list[BaseRoute]:
     """Return the routes below `CONSOLE`, for an application behind the guard.
 
-    Args:
-        gateway: The gateway to show. The code that calls this function closes the gateway.
-        options: Files that the console reads and writes.
-        sessions: Sessions of browsers that signed in.
+    The gateway is not closed.
     """
     console = _Console(sessions)
     pages = [page(gateway, options) for page in PAGES]
@@ -151,10 +147,10 @@ class _Console:
         self._templates.filters |= FILTERS
 
     async def open(self, request: Request) -> Response:
-        """Redirect to the first page. If the address contains the launch token, sign in first.
+        """Redirect to the first page, after a sign-in if the address contains the launch token.
 
-        Other tokens are ignored here. Addresses are logged, and an attacker's link with another
-        token could sign a browser in as the attacker.
+        Any other token is ignored, because addresses are logged, and an attacker's link could sign
+        a browser in as the attacker.
         """
         request.scope[ROUTE] = CONSOLE
         token = request.query_params.get("token", "")
@@ -163,7 +159,7 @@ class _Console:
         return await self._begin(request, token, CONSOLE + PLACES[0].path)
 
     async def sign_in(self, request: Request) -> Response:
-        """Show the sign-in form, or sign in with the submitted token."""
+        """Show the sign-in form, or sign in with its token."""
         request.scope[ROUTE] = _SIGN_IN
         to = local_path(request.query_params.get("next", ""))
         if request.method == "POST":
@@ -188,7 +184,6 @@ class _Console:
         return response
 
     async def sign_out(self, request: Request) -> Response:
-        """End the session of the browser."""
         request.scope[ROUTE] = f"{CONSOLE}/sign-out"
         session = await self._sessions.find(request)
         if session is not None:
@@ -201,13 +196,12 @@ class _Console:
         return RedirectResponse(_SIGN_IN, 303, HEADERS)
 
     async def not_found(self, request: Request) -> Response:
-        """Answer an unknown address with 404."""
         request.scope[ROUTE] = f"{CONSOLE}/…"
         detail = "this address does not exist"
         return self._show_error(request, None, RefusedError(404, "unknown_page", detail))
 
     async def answer(self, routes: Mapping[str, PageRoute], request: Request) -> Response:
-        """Answer a request with the route for its HTTP method. *routes* is keyed by method."""
+        """Answer a request. *routes* is keyed by HTTP method."""
         route = routes["GET" if request.method == "HEAD" else request.method]
         request.scope[ROUTE] = route.path
         try:
@@ -275,7 +269,7 @@ class _Console:
             json_url=_json_url(request),
             version=VERSION,
         )
-        # Texts of upstream servers may contain lone surrogates, which UTF-8 cannot encode.
+        # Texts of upstream servers may contain lone surrogates.
         return Response(html.encode("utf-8", "replace"), view.status, HEADERS, "text/html")
 
 
@@ -309,7 +303,7 @@ async def _read_checked(request: Request, session: ConsoleSession) -> ImmutableM
 async def _read_form(
     request: Request, max_bytes: int = MAX_FORM_BYTES
 ) -> ImmutableMultiDict[str, str]:
-    """Return the fields of a form sent as ``application/x-www-form-urlencoded``.
+    """Return the fields of an URL-encoded form.
 
     Raises:
         RefusedError: 415 for another media type, 413 for a large form.

@@ -1,4 +1,4 @@
-"""Ask page: explain searches, compare them with other settings, and call a tool that was found."""
+"""Ask page: searches with explanations, comparison of settings, and calls of found tools."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gateway.serve.guard import CONSOLE
 from gateway.types import Entity, SearchResult
 
 CALL_TIMEOUT_S = 50.0
-"""Timeout of a call, in seconds. It ends before the page's timeout, so the page can report it."""
+"""Timeout of a call in seconds, shorter than the page's timeout, so that the page reports it."""
 MAX_OFFERED = 200
 ALL_KINDS = "all"
 _HOST = types.Caller(scopes=frozenset({types.ALL_SCOPES}))
@@ -48,7 +48,7 @@ class Settings:
 
     @property
     def caller(self) -> types.Caller | None:
-        """The other caller to search as. None if user, tenant and scopes are all empty."""
+        """Caller to search as. None if user, tenant and scopes are empty."""
         if not (self.user or self.tenant or self.scopes):
             return None
         scopes = frozenset(self.scopes.split())
@@ -57,7 +57,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRow:
-    """An entity that was found (a match) or added to the matches, with the reasons."""
+    """A match or an entity added to the matches, with the reasons."""
 
     kind: str
     """``match``, ``prerequisite``, ``related`` or ``next_step``."""
@@ -65,7 +65,7 @@ class FoundRow:
     ranks: types.EvidenceRanks | None
     why: tuple[str, ...]
     callable: bool
-    """True if the visitor may call the entity. The scope `catalog:call` is also required."""
+    """True if the visitor may call the entity, given the scope `catalog:call`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ class SearchAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskData:
-    """One query and its results. Other settings add a second set of results to compare."""
+    """One query and its results, with one or two settings."""
 
     query: str
     kind: str
@@ -101,18 +101,18 @@ class AskData:
     answers: tuple[SearchAnswer, ...] = ()
     can_save: bool
     address: str
-    """Query string of this page, for links that return to it."""
+    """Query string of this page, for links back to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallData:
-    """A tool, the form for its arguments, and the outcome of its call."""
+    """A tool, the form for its arguments, and the call's outcome."""
 
     id: str
     description: str
     fields: tuple[FormField, ...]
     confirm: str
-    """Reason why the visitor must confirm the call. Empty if no confirmation is needed."""
+    """Reason why the visitor must confirm the call. Empty if it needs no confirmation."""
     faults: tuple[str, ...] = ()
     error: str = ""
     result: types.InvokeResult | None = None
@@ -130,7 +130,7 @@ class AskPage:
 
     @page("GET", "/ask")
     async def show(self, visit: Visit) -> PageView:
-        """Search for ``q`` of the address, and again if the address contains other settings."""
+        """Search for the address's ``q``, and again if it contains other settings."""
         snapshot, fields = await self._gateway.snapshot(), visit.query
         eligibility, visible = snapshot.eligibility, snapshot.open_to(visit.caller.filters())
         data = AskData(
@@ -168,7 +168,7 @@ class AskPage:
             filters=_filters(data),
             ranking=ranking,
             caller=other or visitor,
-            # Only administrators search as another caller. They may see what it cannot.
+            # Administrators, who alone search as another caller, may see what it cannot.
             explain=_HOST if other else True,
             task=None,
         )
@@ -195,7 +195,7 @@ class AskPage:
 
     @page("POST", "/ask/save", right=ADMIN)
     async def save(self, visit: Visit) -> Redirect:
-        """Save the query as a test request that expects the selected tool."""
+        """Save the query as a test request for the selected tool."""
         from gateway.plugins.quality.requests import EvalRequest, save_request  # noqa: PLC0415  (it may not be installed)
 
         path, text = self._options.requests, visit.form.get("q", "")
@@ -217,7 +217,7 @@ class AskPage:
 
     @page("POST", "/call/{id:path}", right=CALL)
     async def call(self, visit: Visit) -> PageView:
-        """Call a tool with the submitted arguments and show the result."""
+        """Call a tool with the submitted arguments."""
         tool = await self._tool(visit, visit.path["id"])
         arguments, fields = read_form(form_fields(tool.definition.input_schema), visit.form)
         data = replace(await self._call_data(visit, tool), fields=fields)

@@ -1,4 +1,4 @@
-"""Attention page: open issues, most urgent first, each with the action that resolves it."""
+"""Attention page: open issues, most urgent first, with actions."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class AttentionData:
     """The open issues that the page shows."""
 
     at: float
-    """Time at which the issues were collected, as Unix time in seconds."""
+    """Unix time at which the issues were collected, in seconds."""
     total: int
     counts: Mapping[str, int]
-    """Number of issues, keyed by kind of issue, most urgent kind first."""
+    """Number of issues, keyed by kind, most urgent kind first."""
     kind: str
     issues: tuple[Issue, ...]
     more: int
@@ -38,7 +38,7 @@ class AttentionData:
 
 
 class AttentionPage:
-    """Page of open issues. It names all servers and tools, regardless of their scopes."""
+    """Page of open issues, which name all servers and tools, regardless of scopes."""
 
     place: ClassVar = Place(title="Attention", path="/attention", right=ADMIN)
 
@@ -57,7 +57,7 @@ class AttentionPage:
 
     @page("GET", "/attention", right=ADMIN)
     async def show(self, visit: Visit) -> PageView:
-        """Show all issues, or only those of the ``kind`` in the address."""
+        """Show all issues, or those of the address's ``kind``."""
         issues = await self._gateway.issues(reports=self._options.reports)
         counts, kind = Counter(issue.kind for issue in issues), visit.query.get("kind", "")
         chosen = [issue for issue in issues if kind in {"", issue.kind}]

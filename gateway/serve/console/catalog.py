@@ -1,8 +1,7 @@
 """Catalog page: a filtered list of entities, and a page for each entity.
 
-The address of the list contains the search text, the selected facet values and the chosen ids, so
-the choice of entities survives another search. Changes and exports apply to the chosen ids or, if
-the visitor says so, to all entities that the text and the facets select.
+The list's address contains the search text, facet values and chosen ids. Actions apply to the
+chosen ids, or to all entities that text and facets select.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ MAX_CHOSEN = 500
 """Maximum number of chosen ids in an address."""
 MAX_TOOLS = 200
 MAX_FAILURES = 5
-"""Maximum number of failed changes that a message names."""
+"""Maximum number of failed changes in a message."""
 MAX_CHARS = 300
 _LIST = f"{CONSOLE}/catalog"
 _FACETS = ("kind", "server", "tag", "status", "enabled")
@@ -73,7 +72,7 @@ class CatalogRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogData:
-    """One page of the list of selected entities, and the ids that the visitor has chosen."""
+    """One page of the list, and the chosen ids."""
 
     text: str
     rows: tuple[CatalogRow, ...]
@@ -85,23 +84,23 @@ class CatalogData:
     elsewhere: tuple[str, ...]
     """Chosen ids that are not on this page of the list."""
     chosen_query: str
-    """Text that links add to their query string to keep the chosen ids."""
+    """Part of a query string that keeps the chosen ids."""
     next: str
     has_config: bool
-    """True if the gateway has a configuration file, from which servers can be exported."""
+    """True if servers can be exported from a configuration file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityData:
-    """One entity, with its state, its approved definition and its recorded calls."""
+    """One entity, with its state, approval and calls."""
 
     entity: Entity
     server_state: str
     """Connection state of the entity's server. Empty without a connection."""
     use: Access
-    """Access settings of this entity in the catalog, which this page can change."""
+    """Settings of the entity, which this page can change."""
     approved: str
-    """Digest of the entity's approved definition. Empty if no approval is stored."""
+    """Digest of the approved definition. Empty without an approval."""
     changed: bool
     """True if the definition differs from the approved one."""
     calls: ToolUse | None
@@ -111,13 +110,13 @@ class EntityData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientsData:
-    """Configuration snippets for programs that use this gateway."""
+    """Configuration snippets for clients."""
 
     snippets: tuple[ClientSnippet, ...]
 
 
 class CatalogPage:
-    """Page with the list of entities, and the page of each entity."""
+    """Page of the list, and pages of the entities."""
 
     place: ClassVar = Place(title="Catalog", path="/catalog")
 
@@ -127,7 +126,7 @@ class CatalogPage:
 
     @page("GET", "/catalog")
     async def show(self, visit: Visit) -> PageView:
-        """List the entities that the text and facets in the address select."""
+        """List the entities that the address's text and facets select."""
         query = visit.query
         entity_page = await self._gateway.catalog.list(
             await self._filters(visit), _selection(query), after=query.get("after", ""), limit=ROWS
@@ -153,7 +152,7 @@ class CatalogPage:
 
     @page("POST", "/catalog/export/servers", right=ADMIN)
     async def export_servers(self, visit: Visit) -> Response:
-        """Download the servers of the chosen entities as ``mcp.json``, without secrets."""
+        """Download the chosen entities' servers as ``mcp.json``, without secrets."""
         config = self._options.config
         if config is None:
             raise RefusedError(
@@ -165,7 +164,7 @@ class CatalogPage:
 
     @page("POST", "/catalog/export/virtual")
     async def export_virtual(self, visit: Visit) -> Response:
-        """Download a virtual server of the chosen tools, as JSON."""
+        """Download a virtual server of the chosen tools."""
         name = visit.form.get("name", "").strip() or "chosen"
         chosen = await self._chosen_entities(visit)
         document = export_virtual_server(name, chosen, self._gateway.original)
@@ -173,7 +172,7 @@ class CatalogPage:
 
     @page("GET", "/catalog/clients")
     async def show_clients(self, visit: Visit) -> PageView:
-        """Show configuration snippets for clients. Only administrators see local paths in them."""
+        """Show configuration snippets for clients. Only administrators see local paths."""
         snippets = client_snippets(
             config=self._options.config if visit.can(ADMIN) else None,
             url=f"{visit.address}{PATH}",
@@ -203,7 +202,7 @@ class CatalogPage:
 
     @page("POST", "/catalog/{id:path}", right=WRITE)
     async def change_one(self, visit: Visit) -> Redirect:
-        """Change the access settings of an entity. Form fields that were not edited are ignored."""
+        """Change the settings that were edited in the form."""
         entity = await self._entity(visit)
         use = await self._gateway.catalog.use_of(entity)
         changes = _changes(visit.form, entity, use)
@@ -238,7 +237,7 @@ class CatalogPage:
         return tuple(rows[:MAX_TOOLS])
 
     async def _chosen_ids(self, visit: Visit) -> Sequence[str]:
-        """Return the ids to act on: the chosen ones, or all that the text and the facets select."""
+        """Return the chosen ids, or all that the text and the facets select."""
         if not visit.form.get("all"):
             return _read_chosen(visit.form)
         filters = await self._filters(visit)
@@ -268,13 +267,12 @@ def _read_chosen(fields: Texts) -> tuple[str, ...]:
 
 
 def _pairs(fields: Texts) -> list[tuple[str, str]]:
-    """Return the non-empty search text and facet values, as (name, value)."""
     names = {"text", *_FACETS}
     return [(name, value) for name, value in fields.multi_items() if name in names and value]
 
 
 def _address(fields: Texts) -> str:
-    """Return the address of the list with the same text, facet values and chosen ids."""
+    """Return the list's address with the same text, facets and chosen ids."""
     pairs = [*_pairs(fields), *(("chosen", key) for key in _read_chosen(fields))]
     return f"{_LIST}?{urlencode(pairs, errors='replace')}"
 
@@ -315,12 +313,11 @@ def _row(entity: Entity, chosen: Collection[str]) -> CatalogRow:
 
 
 def _words(text: str) -> list[str]:
-    """Split *text* at commas. Empty parts are omitted."""
     return [word for part in text.split(",") if (word := part.strip())]
 
 
 def _changes(form: Texts, entity: Entity, use: Access) -> dict[str, Any]:
-    """Return the edited settings of a submitted form, keyed by field of `Access`."""
+    """Return the edited settings of a form, keyed by field of `Access`."""
     lines = form.get("examples", "").splitlines()
     text = "\n".join(form.get("search_text", "").splitlines()).strip()
     sent: dict[str, tuple[object, object]] = {

@@ -1,4 +1,4 @@
-"""Findability page: evaluations of search with test requests, per tool, and their comparison."""
+"""Findability page: evaluations of search with test requests, and their comparison."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PATH = "/findability"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindabilityData:
-    """Reports of evaluations, and the one that the page shows."""
+    """Reports of evaluations, and the shown one."""
 
     reports: tuple[StoredReport, ...]
     keeps_reports: bool
@@ -56,16 +56,16 @@ class FindabilityData:
     """Progress of the latest evaluation in this process. None before the first one."""
     name: str
     compared: str
-    """Name of the older report to compare the report with. Empty without a comparison."""
+    """Older report to compare with. Empty without a comparison."""
     query: str
     sort: str
     page: int
     pages: int = 1
     report: EvalReport | None = None
-    """The report without its catalog. Its lists have at most `PER_PAGE` rows that match `query`.
-    Tools are sorted by `sort`. Only outcomes that missed an expected tool are listed."""
+    """The report without its catalog. Lists have at most `PER_PAGE` rows that match `query`. Only
+    outcomes that missed an expected tool are listed."""
     counts: Mapping[str, int]
-    """Number of rows in each complete list of the report, keyed by list."""
+    """Number of rows in each complete list of the report."""
     tokens: Mapping[str, int]
     """Estimated tokens of the listed tools' definitions, keyed by id, without removed tools."""
     calls: Mapping[str, int] | None = None
@@ -125,7 +125,7 @@ class FindabilityPage:
 
     @page("GET", f"{PATH}/report", right=ADMIN)
     async def download(self, visit: Visit) -> Response:
-        """Return the complete report ``run`` of the address as an HTML file."""
+        """Return the complete report ``run`` as an HTML file."""
         name, snapshot = visit.query.get("run", ""), await self._gateway.snapshot()
         text = await in_thread(lambda: to_page(self._load(name, visit.caller, snapshot)))
         file = re.sub(r"[^0-9A-Za-z.-]", "_", name.removesuffix(".json"))
@@ -158,7 +158,7 @@ class FindabilityPage:
         return await with_curve(report, self._gateway, self._options.documents, progress)
 
     def _load(self, name: str, caller: Caller, snapshot: Snapshot) -> EvalReport:
-        """Return the report *name*. Reject a report that names tools hidden from *caller*."""
+        """Return the report *name*, unless it names tools hidden from *caller*."""
         report, positions = load_report(self._folder, name), snapshot.eligibility.by_id
         tools = (snapshot.entities[positions[key]] for key in report.catalog if key in positions)
         if not all(caller.holds(tool.scopes) for tool in tools):
@@ -244,7 +244,7 @@ class FindabilityPage:
 
 
 def _filter_report(report: EvalReport, word: str) -> EvalReport:
-    """Return *report* with only rows that contain *word*, and outcomes that missed a tool."""
+    """Return *report* with rows that contain *word*, and outcomes that missed a tool."""
 
     def fits(*texts: str) -> bool:
         return any(word in text.casefold() for text in texts)
@@ -263,7 +263,7 @@ def _filter_report(report: EvalReport, word: str) -> EvalReport:
 def _sort_key(
     sort: str, tokens: Mapping[str, int], calls: Mapping[str, int]
 ) -> Callable[[ToolReport], float]:
-    """Return the key for sorting tools. An unknown *sort* means *found*, the share of requests."""
+    """Return the key for sorting tools, by default *found*, the share of requests."""
     keys: dict[str, Callable[[ToolReport], float]] = {
         "found": lambda tool: tool.found / tool.requests,
         "hit@1": lambda tool: tool.first / tool.requests,

@@ -1,7 +1,6 @@
 """HTML forms for tool arguments: fields from a JSON Schema, and arguments from submitted fields.
 
-Schemas come from third parties. Arguments whose schema is not supported are entered as JSON. The
-form does not check arguments against the schema, because the call does. All functions are pure.
+Unsupported schemas become JSON fields. The call, not the form, checks arguments.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from gateway.runtime.json_schema import as_object, as_objects, as_text, as_texts
 from gateway.types import JsonObject
 
 Control = Literal["text", "number", "integer", "choice", "lines", "json"]
-"""Kind of form field. *text* may have several lines. *lines* is a list with one item per line."""
+"""Kind of form field. *lines* is a list with one item per line."""
 MAX_FIELDS = 60
-"""Maximum number of form fields. Arguments beyond it are entered as JSON."""
+"""Maximum number of form fields. Further arguments are entered as JSON."""
 MAX_CHOICES = 200
 REST = "rest"
 """Key of the last form field, for further arguments as one JSON object."""
 _MAX_STEPS = 8
-"""Maximum number of references and single alternatives that are followed to find a type."""
+"""Maximum number of references and single alternatives followed to find a type."""
 _TYPES: Mapping[str, Control] = {"string": "text", "number": "number", "integer": "integer"}
 _BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern")
 
@@ -48,7 +47,7 @@ class FormField:
 
 
 def form_fields(schema: JsonObject) -> tuple[FormField, ...]:
-    """Return a field for each property of *schema*, required ones first, then `REST`."""
+    """Return a field for each property, required ones first, then `REST`."""
     properties, required = as_object(schema.get("properties")), {*as_texts(schema.get("required"))}
     names = sorted((str(name) for name in properties), key=lambda name: name not in required)
     fields = [
@@ -76,7 +75,7 @@ def _field(name: str, source: object, root: JsonObject, *, required: bool) -> Fo
 
 
 def _resolve_schema(source: object, root: JsonObject) -> JsonObject:
-    """Return the schema that declares the type. References are resolved and null is removed."""
+    """Return the schema that declares the type, without references and null."""
     schema = dict(as_object(source))
     for _ in range(_MAX_STEPS):
         inner: object = None
@@ -97,7 +96,7 @@ def _resolve_schema(source: object, root: JsonObject) -> JsonObject:
 def _control(
     schema: JsonObject, root: JsonObject
 ) -> tuple[Control, Control, tuple[tuple[str, str], ...]]:
-    """Return the kind of field for *schema*, the kind of its list items, and its choices."""
+    """Return the kind of field, the kind of its list items, and its choices."""
     kind = schema.get("type")
     if isinstance(kind, list):
         kinds = [value for value in kind if value != "null"]
@@ -127,7 +126,7 @@ def read_value(field: FormField, text: str) -> object:
     """Parse *text*, the submitted value of *field*.
 
     Raises:
-        ValueError: If the text is not a valid value. The message names what is required.
+        ValueError: If the text is invalid. The message names the requirement.
     """
     if field.control == "choice":
         if text not in dict(field.choices):
@@ -174,14 +173,9 @@ def _dump(value: object) -> str:
 def read_form(
     fields: Iterable[FormField], form: Mapping[str, str]
 ) -> tuple[dict[str, object], tuple[FormField, ...]]:
-    """Read the submitted arguments. Blank fields are omitted.
+    """Return the submitted arguments, without blank ones, and the fields with texts and faults.
 
-    Args:
-        fields: The fields from `form_fields`.
-        form: Submitted texts, keyed by form field.
-
-    Returns:
-        The arguments, and the fields, which contain the submitted texts and their faults.
+    *form* is keyed by form field.
     """
     arguments: dict[str, object] = {}
     additional: object = {}
@@ -213,11 +207,7 @@ def read_form(
 def with_faults(
     fields: Sequence[FormField], faults: Iterable[str]
 ) -> tuple[tuple[FormField, ...], tuple[str, ...]]:
-    """Assign each of *faults* to the field that it names.
-
-    Returns:
-        The fields with their faults, and the faults that name no field.
-    """
+    """Return the fields with their *faults*, and the faults that name no field."""
     names, others = {field.name for field in fields if field.name}, []
     by_name: dict[str, list[str]] = {}
     for fault in faults:

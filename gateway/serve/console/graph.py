@@ -1,4 +1,4 @@
-"""Graph page: neighbours of an entity, paths, prerequisites, and decisions on proposed edges."""
+"""Graph page: neighbours of an entity, paths, prerequisites, and decisions on edges."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MAX_PROPOSED = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphData:
-    """Graph nodes to choose from, and proposed edges that wait for a decision."""
+    """Graph nodes to choose from, and proposed edges."""
 
     query: str
     found: tuple[GraphNode, ...]
@@ -58,31 +58,31 @@ class NodeData:
     around: Neighbourhood
     order: PrerequisiteOrder
     end: str
-    """Node to which paths were requested. Empty without a request."""
+    """Node to which paths were requested, or ""."""
     paths: tuple[tuple[GraphEdge, ...], ...]
     fault: str
     can_decide: bool
-    """True if the host has a folder of graph documents, to which decisions are written."""
+    """True if the host has a folder of graph documents for decisions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionData:
-    """A proposed edge, and the changes that a decision on it would make."""
+    """A proposed edge, and the changes by a decision on it."""
 
     verdict: str
-    """The decision: ``accept`` or ``reject``."""
+    """``accept`` or ``reject``."""
     subject: str
     predicate: str
     object: str
     path: str
-    """Path of the changed document, relative to the folder of documents."""
+    """Changed document, relative to the folder of documents."""
     diff: str
-    """Change that the decision makes to the document. Empty if it contains the decision."""
+    """Change of the document. Empty if it contains the decision."""
     revision: str
 
 
 class GraphPage:
-    """Page that shows the graph and writes decisions on its edges."""
+    """Page that shows the graph and writes decisions."""
 
     place: ClassVar = Place(title="Graph", path="/graph")
 
@@ -92,7 +92,7 @@ class GraphPage:
 
     @page("GET", "/graph")
     async def choose(self, visit: Visit) -> PageView:
-        """Find nodes that match ``q`` of the address, and list the proposed edges."""
+        """Find nodes that match the address's ``q``, and list the proposed edges."""
         view, query = await self._view(visit), visit.query.get("q", "")
 
         def data() -> GraphData:
@@ -109,7 +109,7 @@ class GraphPage:
 
     @page("GET", "/graph/-/decide", right=WRITE)
     async def look(self, visit: Visit) -> PageView:
-        """Show the changes that a decision on an edge would make."""
+        """Show the changes by a decision on an edge."""
         edit = await self._edit(visit, visit.query)
         data = DecisionData(
             **_edge_of(visit.query), path=edit.path, diff=edit.diff, revision=edit.revision
@@ -118,7 +118,7 @@ class GraphPage:
 
     @page("POST", "/graph/-/decide", right=WRITE)
     async def decide(self, visit: Visit) -> Redirect:
-        """Write a decision, unless the document has changed since the difference was shown."""
+        """Write a decision, unless the document changed since the difference was shown."""
         edit = await self._edit(visit, visit.form)
         edge, place = _edge_of(visit.form), edit.path
         if edit.revision != visit.form.get("revision"):
@@ -131,7 +131,7 @@ class GraphPage:
 
     @page("GET", "/graph/{id:path}")
     async def show(self, visit: Visit) -> PageView:
-        """Show the nodes within ``hops`` edges of a node, and its paths ``to`` another node."""
+        """Show the nodes within ``hops`` edges of a node, and its paths ``to`` another."""
         view, name = await self._view(visit), visit.path["id"]
         hops, end = visit.query.get("hops", ""), visit.query.get("to", "").strip()
         try:

@@ -1,8 +1,7 @@
 """Building blocks of the console's pages: routes, requests, results, facets and template filters.
 
-* A page is a class whose route methods have the decorator `page`. Its data is a frozen dataclass,
-  which the template renders and which ``?format=json`` returns.
-* Every address works without scripts. Scripts only load parts of the same pages.
+A page is a class with route methods (`page`). Its data is a frozen dataclass, for the template and
+``?format=json``. Every address works without scripts.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ Texts: TypeAlias = "ImmutableMultiDict[str, str]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleOptions:
-    """Files that the console reads and writes. Without its file, a feature is not offered."""
+    """Files of the console. A feature without its file is not offered."""
 
     config: Path | None = None
-    """The ``mcp.json`` that the gateway was started with."""
+    """The gateway's ``mcp.json``."""
     requests: Path | None = None
-    """File of test requests, in the format of `gateway.plugins.quality.requests`."""
+    """Test requests in the format of `gateway.plugins.quality.requests`."""
     reports: Path | None = None
     documents: Path | None = None
     """Folder of the host's graph documents."""
     spans: SpanRing | None = None
-    """Recent spans of the process, recorded by a processor of the tracer provider."""
+    """Recent spans of the process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,29 +46,29 @@ class Place:
 
     title: str
     path: str
-    """Path of the page below `CONSOLE`."""
+    """Path below `CONSOLE`."""
     right: str = ""
-    """Scope that a caller needs to see the entry. Empty requires none."""
+    """Scope required to see the entry. Empty requires none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """One request of a browser that passed the checks of session, scope and form."""
+    """A browser's request that passed the checks of session, scope and form."""
 
     caller: Caller
     path: dict[str, str]
-    """Values of the parameters in the path, keyed by name."""
+    """Path parameters, keyed by name."""
     query: Texts
     form: Texts
     session: str
     """Session key. Pages never show it."""
     address: str = ""
-    """Address under which the browser reaches the server, such as ``http://127.0.0.1:8930``."""
+    """Address of the server in the browser, such as ``http://127.0.0.1:8930``."""
     needs_token: bool = False
-    """True if MCP and the API require a token at this address."""
+    """True if MCP and the API require a token."""
 
     def can(self, right: str) -> bool:
-        """Return whether the caller has the scope *right* (see `gateway.serve.auth`)."""
+        """Return whether the caller has the scope *right*. Empty requires none."""
         return not right or self.caller.holds({right})
 
 
@@ -78,7 +77,7 @@ class PageView:
     """A page to render: a template and its data."""
 
     template: str
-    """Name of a file in ``templates``. The template sees *data* as ``view``."""
+    """File in ``templates``, which sees *data* as ``view``."""
     title: str
     data: Any
     status: int = 200
@@ -89,13 +88,13 @@ class Redirect:
     """Redirect after a change."""
 
     to: str
-    """Path below `CONSOLE` to which the browser is redirected."""
+    """Path below `CONSOLE`."""
     note: str = ""
-    """Message about the change, which the next page shows once."""
+    """Message that the next page shows once."""
 
 
 Handler: TypeAlias = Callable[..., Awaitable[PageView | Redirect | Response]]
-"""Function that answers a request. Its arguments are the page object and a `Visit`."""
+"""Answers a request. Its arguments are the page object and a `Visit`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,18 +106,18 @@ class PageRoute:
     """Path below `CONSOLE`, in Starlette's syntax."""
     handler: Handler
     right: str = ""
-    """Scope that a caller needs, as in `gateway.serve.auth`. Empty requires none."""
+    """Required scope. Empty requires none."""
 
 
 def page(method: str, path: str, *, right: str = "") -> Callable[[Handler], PageRoute]:
-    """Return a decorator that turns a method of a page class into a route."""
+    """Return a decorator that turns a page class's method into a route."""
     return lambda handler: PageRoute(
         method=method, path=CONSOLE + path, handler=handler, right=right
     )
 
 
 def download(document: object, name: str) -> Response:
-    """Return *document* as JSON that browsers save as the file *name* instead of showing it."""
+    """Return *document* as JSON for browsers to save as *name*."""
     text = json.dumps(document, ensure_ascii=False, indent=2)
     headers = {
         "Cache-Control": "no-store",
@@ -130,7 +129,7 @@ def download(document: object, name: str) -> Response:
 
 
 def page_routes(page_object: object) -> Iterator[PageRoute]:
-    """Yield the routes of a page object, in the order of its class, bound to the object."""
+    """Yield a page object's routes, in the order of its class."""
     for value in vars(type(page_object)).values():
         if isinstance(value, PageRoute):
             yield replace(value, handler=MethodType(value.handler, page_object))
@@ -138,7 +137,7 @@ def page_routes(page_object: object) -> Iterator[PageRoute]:
 
 MAX_SHOWN_CHARS = 2000
 UNKNOWN = "\N{EN DASH}"
-"""Text for a number that is not known: a dash."""
+"""Text of an unknown number: a dash."""
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
 
 
@@ -162,7 +161,7 @@ def ms(seconds: float | None) -> str:
 
 
 def span(seconds: float | None) -> str:
-    """Format a duration in seconds in the largest whole unit. None is a dash."""
+    """Format a duration in its largest whole unit. None is a dash."""
     if seconds is None:
         return UNKNOWN
     for unit, length in (("d", _DAY_S), ("h", _HOUR_S), ("min", _MINUTE_S)):
@@ -172,7 +171,7 @@ def span(seconds: float | None) -> str:
 
 
 def clip(text: object, limit: int = MAX_SHOWN_CHARS) -> str:
-    """Truncate *text* after *limit* characters, and append the number of omitted characters."""
+    """Truncate *text*, and append the number of omitted characters."""
     whole = str(text)
     missing = len(whole) - limit
     return whole if missing <= 0 else f"{whole[:limit]}… ({missing:,} more characters)"
@@ -184,13 +183,13 @@ def pretty(value: object) -> str:
 
 
 def path(text: str) -> str:
-    """Escape *text* for the end of a URL path, and slashes if a segment is ``.`` or ``..``."""
+    """Escape *text* for the end of a URL path, and its slashes if a segment is ``.`` or ``..``."""
     takes_steps = {".", ".."} & {*text.split("/")}
     return quote(text.encode("utf-8", "replace"), safe="" if takes_steps else "/")
 
 
 def node(text: str) -> str:
-    """Return the readable form of a graph node's id. Ids of concepts lose their namespace."""
+    """Return the readable id of a graph node. Ids of concepts lose their namespace."""
     return text.removeprefix(CONCEPT_BASE)
 
 
@@ -202,18 +201,18 @@ MAX_VALUES = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FacetValue:
-    """One value of a facet, such as the kind ``tool``."""
+    """A value of a facet, such as ``tool``."""
 
     value: str
     count: int
     selected: bool
     query: str
-    """Query string that selects this value, or deselects it. It omits the chosen ids."""
+    """Query string that selects or deselects this value. It omits the chosen ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facet:
-    """A property by which the list is filtered, with its most frequent values."""
+    """A property that filters the list, with its most frequent values."""
 
     name: str
     values: tuple[FacetValue, ...]
@@ -221,7 +220,7 @@ class Facet:
 
 
 def facet_of(name: str, counts: Mapping[str, int], pairs: Sequence[tuple[str, str]]) -> Facet:
-    """Return the facet *name*. Tags can be combined. Other facets have one selected value."""
+    """Return the facet *name*. Only tags can be combined."""
     selected = [value for facet, value in pairs if facet == name]
     others = [pair for pair in pairs if name == "tag" or pair[0] != name]
     values = []

@@ -1,9 +1,7 @@
 """Recent spans of the process, in memory, and streams of new spans for the activity page.
 
-* Only spans of the gateway and of the MCP SDK are recorded, because URLs in other spans may
-  contain secrets.
-* Events and error messages are not recorded, because they may contain content. Names that clients
-  send are not recorded from the SDK's spans either. Captured content is truncated.
+Only spans of the gateway and of the MCP SDK are recorded, because URLs in others may contain
+secrets. Events, error messages, and names that clients send in the SDK's spans are not recorded.
 """
 
 from __future__ import annotations
@@ -32,11 +30,11 @@ Value: TypeAlias = str | int | float | bool
 MAX_SPANS = 2000
 MAX_CHARS = 1000
 MAX_EVENTS = 100
-"""Maximum number of events that are kept for a slow reader of a stream."""
+"""Maximum number of events kept for a slow reader."""
 MAX_STREAMS = 8
 HEARTBEAT_S = 15.0
 STREAM_S = 600.0
-"""Maximum duration of a stream, in seconds. Reconnecting checks the session again."""
+"""Maximum duration of a stream. Reconnecting checks the session again."""
 _MCP_SCOPE = "mcp-python-sdk"
 _KINDS: Mapping[str, Kind] = {
     "retrieval": "search",
@@ -61,7 +59,7 @@ class SpanRecord:
     kind: Kind
     name: str
     target: str
-    """Name of the tool, model or agent, or the strategy of a search. Empty if unknown."""
+    """Tool, model or agent, or the strategy of a search. Empty if unknown."""
     server: str
     """Server of the tool, or provider of the model. Empty if unknown."""
     start: float
@@ -72,13 +70,9 @@ class SpanRecord:
 
 
 class SpanRing(SpanProcessor):
-    """Ring buffer of recent spans, a thread-safe processor for the host's tracer provider.
+    """Ring buffer of recent spans, a thread-safe processor for the host's tracer provider."""
 
-    Args:
-        max_spans: Maximum number of stored spans. A new span replaces the oldest.
-    """
-
-    # Uses no lock, because a finalizer may end a span in a thread that already has the lock.
+    # Without a lock, because a finalizer may end a span in a thread that already has it.
     def __init__(self, max_spans: int = MAX_SPANS) -> None:
         self._spans = deque[SpanRecord](maxlen=max_spans)
         self._events = deque[tuple[int, SpanRecord]](maxlen=MAX_EVENTS)
@@ -88,11 +82,11 @@ class SpanRing(SpanProcessor):
 
     @property
     def spans(self) -> list[SpanRecord]:
-        """Stored spans, in the order in which they ended."""
+        """Stored spans, in the order of their ends."""
         return list(self._spans)
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Record *span*. Streams also receive it if it is a root, a call or a search."""
+        """Record *span*. Streams also receive roots, calls and searches."""
         record = _record(span)
         if record is None:
             return
@@ -108,21 +102,21 @@ class SpanRing(SpanProcessor):
                 loop.call_soon_threadsafe(ready.set)
 
     def shutdown(self) -> None:
-        """End all streams, also those opened later. Spans are still recorded."""
+        """End all present and later streams. Spans are still recorded."""
         self._is_closed = True
         self._wake_readers()
 
     def has_room(self, owner: object) -> bool:
-        """Return whether *owner* has fewer than the maximum number of open streams."""
+        """Return whether *owner* may open another stream."""
         return sum(reader[0] == owner for reader in self._readers) < MAX_STREAMS
 
     async def stream(self, owner: object) -> AsyncIterator[str]:
         """Yield new events in the format of server-sent events (WHATWG HTML, 9.2).
 
-        ``span`` events contain a record as JSON without attributes. ``missed`` events contain the
-        number of events lost because the reader was too slow. Idle streams send comments, so that
-        proxies do not close them. A stream ends at `shutdown` or after `STREAM_S`. It also ends at
-        once if *owner* has no room, because other streams may have started since `has_room`.
+        ``span`` events contain a record as JSON without attributes, ``missed`` events the number of
+        events lost because the reader was too slow. Idle streams send comments, so that proxies do
+        not close them. A stream ends at `shutdown`, after `STREAM_S`, or at once if *owner* has no
+        room.
         """
         if not self.has_room(owner):
             return
@@ -145,7 +139,7 @@ class SpanRing(SpanProcessor):
 
 
 def _format_events(events: Sequence[tuple[int, SpanRecord]], last: int) -> Iterator[str]:
-    """Yield those of the numbered *events* that follow the number *last*, in SSE format."""
+    """Yield *events* in SSE format, first ``missed`` if there are gaps after the number *last*."""
     if events and (missed := events[0][0] - last - 1):
         yield f"event: missed\ndata: {missed}\n\n"
     for _, record in events:

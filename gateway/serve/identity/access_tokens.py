@@ -1,10 +1,7 @@
 """Verification of JSON Web Tokens as access tokens (RFC 9068), and of ID tokens.
 
-* The signature algorithm must be allowed. The key must be one of the issuer's own keys, with the id
-  that the header names. Other references to keys in a header (``jku``, ``x5u``, ``jwk``) are
-  ignored.
-* Issuer, audience, subject and expiry are required and checked. Tokens of another kind are
-  rejected: ID tokens, refresh tokens, and tokens bound to a key that the gateway does not check.
+Only the issuer's own keys count. References to keys in a header (``jku``, ``x5u``, ``jwk``) are
+ignored. ID tokens, refresh tokens, and tokens bound to a key are rejected as access tokens.
 """
 
 from __future__ import annotations
@@ -25,17 +22,15 @@ from gateway.serve.identity.provider_keys import RETRY_S, Key, ProviderKeys
 from gateway.types.caller import Secret
 
 LEEWAY_S = 30.0
-"""Tolerated difference between the clocks of the provider and the gateway, in seconds."""
+"""Tolerated difference between the provider's and the gateway's clock."""
 MAX_TOKEN_CHARS = 16 * 1024
-"""Maximum length of a token. Longer tokens are rejected without parsing."""
+"""Longer tokens are rejected without parsing."""
 _LATEST = 2**53
 _ACCESS_TOKEN = frozenset({"at+jwt", "application/at+jwt"})
 _TYPES = _ACCESS_TOKEN | {"jwt", ""}
-"""Accepted token types (``typ`` in the header), in lower case. ID tokens and others have other
-types."""
+"""Accepted values of ``typ`` in the header, in lower case."""
 _OTHER_KINDS = frozenset({"id", "refresh", "offline", "logout"})
-"""Values of the claims ``typ`` (Keycloak) and ``token_use`` (Cognito) in tokens that are not access
-tokens."""
+"""Values of the claims ``typ`` (Keycloak) and ``token_use`` (Cognito) in other kinds of tokens."""
 _IS_ID_FAULT = "the token is an ID token"
 _REJECTED_CLAIMS: Mapping[str, str] = {
     "at_hash": _IS_ID_FAULT,
@@ -44,7 +39,7 @@ _REJECTED_CLAIMS: Mapping[str, str] = {
     "events": "the token describes an event",
     "cnf": "the token is bound to a key; only plain bearer tokens are accepted",
 }
-"""Reason to reject a token, keyed by the claim that shows that it is not a bearer access token."""
+"""Reason to reject a token, keyed by a claim that bearer access tokens do not have."""
 _FAULTS: Sequence[tuple[type[jwt.PyJWTError], str]] = (
     (jwt.ExpiredSignatureError, "the token has expired"),
     (jwt.ImmatureSignatureError, "the token is not valid yet"),
@@ -64,7 +59,7 @@ class AccessTokens:
     Args:
         issuers: Accepted identity providers.
         resource: Required audience of tokens, for issuers without ``audiences``.
-        metadata_url: Address of this resource's metadata, which refusals contain.
+        metadata_url: Address of this resource's metadata, for refusals.
         clock: Clock in seconds, for the age of the providers' keys.
     """
 
@@ -84,7 +79,7 @@ class AccessTokens:
         self._challenges = {issuer.issuer: issuer.challenge(metadata_url) for issuer in issuers}
 
     def challenge_of(self, bearer: BearerToken) -> Challenge:
-        """Return the challenge for a caller that used *bearer* and lacks a scope."""
+        """Return the challenge for a caller of *bearer* that lacks a scope."""
         return self._challenges.get(bearer.issuer, self.challenge)
 
     def missing_token(self) -> RefusedError:
@@ -93,11 +88,7 @@ class AccessTokens:
         return self.challenge.refusal(401, "token_missing", detail, scope=self._scope)
 
     def rejected_token(self, reason: str = "") -> RefusedError:
-        """Return the 401 response for a rejected token.
-
-        Args:
-            reason: Reason for the rejection. Empty if the token is unknown.
-        """
+        """Return the 401 response for a rejected token. Without *reason*, it is unknown."""
         code = "token_invalid" if reason else "token_unknown"
         reason = reason or "this bearer token is unknown"
         return self.challenge.refusal(401, code, reason, error="invalid_token", scope=self._scope)
@@ -116,29 +107,22 @@ class AccessTokens:
         if fault := _kind_fault(header, claims, strict=issuer.only_access_tokens):
             raise self.rejected_token(fault)
         bearer = self.bearer_of(claims, issuer)
-        # The caller has the token, because upstream servers may need it for token exchange. Tokens
-        # of the token file are never passed on.
+        # Upstream servers may need the token for exchange.
         return replace(bearer, caller=replace(bearer.caller, token=Secret(token)))
 
     async def verify_id_token(self, token: str, issuer: Issuer, nonce: str) -> Mapping[str, Any]:
-        """Verify an ID token and return its claims.
-
-        Args:
-            token: ID token for this gateway's client.
-            issuer: Provider that must have issued the token.
-            nonce: Nonce of the sign-in, which the token must contain.
+        """Verify an ID token of *issuer* for this client and *nonce*, and return its claims.
 
         Raises:
-            RefusedError: As for `verify`. Also 401 if the token is for another client or another
-                nonce.
+            RefusedError: 401 if the token is rejected, 503 if the provider's keys cannot be
+                fetched.
         """
         client = issuer.sign_in.client_id if issuer.sign_in else ""
         header, keys = self._read(token)
         if keys.issuer != issuer:
             raise self.rejected_token("the token is from another issuer")
         claims = await self._verify_claims(token, header, keys, (client,))
-        # A token with a second audience may come from that other client (OpenID Connect Core,
-        # 3.1.3.7).
+        # A second audience could have sent it (OpenID Connect Core 3.1.3.7).
         if claims["aud"] not in (client, [client]) or claims.get("azp", client) != client:
             raise self.rejected_token("the token is for another client")
         if claims.get("nonce") != nonce:
@@ -146,7 +130,7 @@ class AccessTokens:
         return claims
 
     def bearer_of(self, claims: Mapping[str, Any], issuer: Issuer) -> BearerToken:
-        """Return a bearer token with the caller that the verified *claims* of *issuer* describe.
+        """Return a bearer token for the caller that the verified *claims* describe.
 
         Raises:
             RefusedError: 403 if a required scope is missing, 401 if a claim is missing.
@@ -164,10 +148,7 @@ class AccessTokens:
             raise self.rejected_token(str(error)) from error
 
     def _read(self, token: str) -> tuple[Mapping[str, Any], ProviderKeys]:
-        """Return the header of *token* and the keys of the issuer that it names.
-
-        Neither is verified.
-        """
+        """Return the unverified header of *token*, and the keys of its unverified issuer."""
         if len(token) > MAX_TOKEN_CHARS:
             raise self.rejected_token("the token is too long")
         try:
@@ -220,7 +201,7 @@ class AccessTokens:
 def _kind_fault(header: Mapping[str, Any], claims: Mapping[str, Any], *, strict: bool) -> str:
     """Return the reason why a token is not a bearer access token. Empty if it may be one.
 
-    With *strict*, the type in the header must be that of an access token.
+    With *strict*, the header must declare an access token.
     """
     kind, claimed_kind = (
         str(header.get("typ", "")).casefold(),
@@ -231,7 +212,6 @@ def _kind_fault(header: Mapping[str, Any], claims: Mapping[str, Any], *, strict:
     if {claimed_kind, str(claims.get("token_use", "")).casefold()} & _OTHER_KINDS:
         return "the token is of another kind"
     says_so = kind in _ACCESS_TOKEN or claimed_kind == "bearer"
-    # Older versions of Keycloak also put a nonce into access tokens, so claims of ID tokens are
-    # ignored if the token names its own kind.
+    # Access tokens of older Keycloak versions have a nonce, so a declared kind takes precedence.
     reasons = (why for name, why in _REJECTED_CLAIMS.items() if name in claims)
     return next((why for why in reasons if not (says_so and why == _IS_ID_FAULT)), "")

@@ -1,10 +1,8 @@
 """Sign-in of people at an identity provider with OpenID Connect's authorization code flow.
 
-* Between the two steps, the state (`PendingSignIn`) is only in a cookie of the browser, which
-  `gateway.serve.account` encrypts. Another replica can therefore handle the second step.
-* The ID token proves that the response belongs to this sign-in (nonce) and this client. The caller
-  comes from the access token, as for any other client. The configuration can take the caller from
-  the ID token instead, with the same mapping of claims.
+The state (`PendingSignIn`) is only in an encrypted cookie, so another replica can handle the second
+step. The ID token proves that the response belongs to this sign-in (nonce) and client. The caller
+comes from the access token, or from the ID token if so configured.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ log = logging.getLogger("gateway.serve")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingSignIn:
-    """State of a sign-in, which the browser stores until the provider redirects it back."""
+    """State of a sign-in, stored by the browser meanwhile."""
 
     issuer: str
     state: str
@@ -52,21 +50,14 @@ class PendingSignIn:
 
 
 class _Tokens(BaseModel):
-    """Response of a provider's token endpoint."""
+    """Response of a token endpoint."""
 
     access_token: str
     id_token: str
 
 
 class ProviderSignIn:
-    """Sign-in of browsers at one identity provider.
-
-    Args:
-        issuer: The identity provider.
-        settings: Browser sign-in settings of the issuer.
-        resource: Public address of ``/mcp``.
-        tokens: Verifier of the provider's tokens.
-    """
+    """Sign-in of browsers at one identity provider. *resource* is the address of ``/mcp``."""
 
     def __init__(
         self, issuer: Issuer, settings: BrowserSignIn, resource: str, tokens: AccessTokens
@@ -91,7 +82,7 @@ class ProviderSignIn:
         await find_metadata(self._issuer.issuer, _NEEDED)
 
     async def begin(self) -> tuple[str, PendingSignIn]:
-        """Return the provider's address where the browser signs in, and the state for its cookie.
+        """Return the provider's sign-in address for the browser, and the state for its cookie.
 
         Raises:
             RefusedError: 503 if the provider is unavailable.
@@ -117,15 +108,15 @@ class ProviderSignIn:
         return f"{endpoint}?{urlencode(query)}", pending
 
     async def complete(self, pending: PendingSignIn, code: str, issuer: str | None) -> BearerToken:
-        """Exchange the provider's code for tokens, and return the token and caller that signed in.
+        """Exchange the provider's code for tokens, and return the token and its caller.
 
         Args:
             pending: State from the browser's cookie.
             code: Authorization code. Empty if the provider refused the sign-in.
-            issuer: Parameter ``iss`` of the provider's response (RFC 9207). None if it is missing.
+            issuer: Parameter ``iss`` of the response (RFC 9207), if any.
 
         Raises:
-            RefusedError: 400 if the provider refused, or if the response is from another provider.
+            RefusedError: 400 if the provider refused, or the response is from another provider.
                 503 if the provider is unavailable or returns no tokens. Otherwise as for
                 `AccessTokens.verify`.
         """
@@ -150,7 +141,7 @@ class ProviderSignIn:
         return bearer
 
     async def sign_out_address(self) -> str:
-        """Return the address of the provider's sign-out page. Empty if the provider has none."""
+        """Return the address of the provider's sign-out page. Empty if it is unknown."""
         metadata = await attempt(self._metadata())
         url = "" if isinstance(metadata, Failed) else metadata.get("end_session_endpoint")
         if not isinstance(url, str) or not url or address_fault(url):
@@ -162,10 +153,7 @@ class ProviderSignIn:
         return self._settings.scope or " ".join(["openid", *named])
 
     async def _metadata(self) -> Mapping[str, Any]:
-        """Return the provider's metadata.
-
-        They are fetched once an hour, with one request for all callers that wait.
-        """
+        """Return the provider's metadata, cached for an hour."""
         async with self._lock:
             if not self._cached_metadata or self._tokens.clock() >= self._due:
                 metadata = self._cached_metadata = await attempt(
@@ -204,7 +192,7 @@ class ProviderSignIn:
             form=form if is_basic else form | client,
             client=tuple(client.values()) if is_basic else (),
         )
-        # The error message of `read_value` contains no values, so it reveals no token.
+        # The error message contains no values, so it reveals no token.
         tokens: _Tokens = read_value(_Tokens, answer, where="the tokens")
         return tokens
 

@@ -1,11 +1,9 @@
 """Configuration of accepted identity providers, and the mapping of token claims to callers.
 
-* A user is ``ISSUER#SUBJECT``. The address of an issuer contains no ``#`` (RFC 8414, section 2),
-  so users of different issuers are always distinct. A user of the token file could only have the
-  same name if the host wrote such a name into the file.
-* Scopes and groups of the provider grant only the scopes that they are mapped to. With
-  ``scope_prefix``, scopes with that prefix are granted under the same name, except the gateway's
-  own rights.
+* A user is ``ISSUER#SUBJECT``. The address of an issuer contains no ``#`` (RFC 8414, section 2), so
+  users of different issuers are distinct.
+* Scopes and groups of the provider grant only the scopes that they are mapped to. Scopes with
+  ``scope_prefix`` also grant themselves, except the gateway's own rights.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ Algorithm = Literal[
 """Signature algorithms in which only the provider has the key that signs."""
 ALGORITHMS: tuple[Algorithm, ...] = ("RS256", "PS256", "ES256", "ES384", "EdDSA")
 CALLBACK = "/account/callback"
-"""Path of this server to which a provider redirects a browser after sign-in."""
+"""Path to which a provider redirects a browser after sign-in."""
 Claim = Text | Annotated[tuple[Text, ...], Strict(strict=False), Field(min_length=1)]
 """Name of a claim, or the names that lead to a nested claim."""
 _Texts = Annotated[tuple[Text, ...], Strict(strict=False)]
@@ -42,19 +40,17 @@ class BrowserSignIn(StrictModel):
 
     client_id: Text
     client_secret: str = Field(default="", repr=False)
-    """Secret of the client at the provider. The token file contains a reference to it. Empty for a
-    public client."""
+    """Secret of the client at the provider, or a reference to it. Empty for a public client."""
     redirect_uri: str = ""
-    """Address to which the provider redirects browsers. Empty uses the path `CALLBACK` at the host
-    of the resource."""
+    """Address to which the provider redirects browsers. Empty uses `CALLBACK` at the resource."""
     caller_from: Literal["access_token", "id_token"] = "access_token"
     """Token whose claims identify the caller."""
     scope: str = ""
     """Scopes that the sign-in requests. Empty requests ``openid`` and all provider scopes that the
     issuer's table names."""
     parameters: dict[Text, str] | None = None
-    """Additional parameters of the sign-in request and the token request. None sends
-    ``resource``."""
+    """Additional parameters of the sign-in and token requests. None sends ``resource`` if
+    `caller_from` is ``access_token``."""
 
 
 class Issuer(StrictModel):
@@ -65,7 +61,7 @@ class Issuer(StrictModel):
     audiences: _Texts = ()
     """Accepted audiences of tokens. Empty accepts only the address of the gateway."""
     jwks_uri: str = ""
-    """Address of the provider's public keys. Empty uses the address in the provider's metadata."""
+    """Address of the provider's public keys. Empty uses the provider's metadata."""
     algorithms: Annotated[tuple[Algorithm, ...], Strict(strict=False), Field(min_length=1)] = (
         ALGORITHMS
     )
@@ -83,11 +79,11 @@ class Issuer(StrictModel):
     """Provider scopes with this prefix are granted under the same name, except the gateway's own
     rights. Empty grants none."""
     scopes: dict[Scope, _Scopes] = Field(default_factory=dict)
-    """Scopes that each scope of the provider grants, keyed by the provider's scope."""
+    """Granted scopes, keyed by scope of the provider."""
     groups: dict[Text, _Scopes] = Field(default_factory=dict)
-    """Scopes that each group of the provider grants, keyed by group."""
+    """Granted scopes, keyed by group of the provider."""
     sign_in: BrowserSignIn | None = None
-    """Settings of browser sign-in at this provider. None disables it."""
+    """Browser sign-in at this provider. None disables it."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -102,11 +98,9 @@ class Issuer(StrictModel):
         return self
 
     def bearer(self, claims: Mapping[str, Any], *, expires_at: float) -> BearerToken:
-        """Return a bearer token with the caller that *claims* describe.
+        """Return a bearer token for the caller that verified *claims* describe.
 
-        Args:
-            claims: Verified claims of a token.
-            expires_at: Expiry of the token, as Unix time in seconds.
+        *expires_at* is Unix time in seconds.
 
         Raises:
             ValueError: If a required claim is missing or invalid. The message names the claim.
@@ -137,10 +131,9 @@ class Issuer(StrictModel):
         return frozenset[str]().union(*mapped)
 
     def challenge(self, metadata_url: str) -> Challenge:
-        """Return the challenge for users of this provider that lack a scope.
+        """Return the challenge for users that lack a scope.
 
-        Args:
-            metadata_url: Address of the metadata of the protected resource.
+        *metadata_url* is the address of the protected resource's metadata.
         """
         granting = {
             scope: name
@@ -151,10 +144,7 @@ class Issuer(StrictModel):
 
 
 def address_fault(url: str) -> str:
-    """Return the reason why *url* cannot be the address of a provider or resource.
-
-    Empty if it can.
-    """
+    """Return the reason why *url* is not a valid address of a provider or resource, or ""."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -189,13 +179,7 @@ def _label(claims: Mapping[str, Any], claim: Claim) -> str:
 def _texts(
     claims: Mapping[str, Any], names: tuple[Claim, ...], *, splits: bool = True
 ) -> Iterator[str]:
-    """Yield the strings in claims. Each claim is a list of strings, or a string.
-
-    Args:
-        claims: All claims of a token.
-        names: Names of the claims to read.
-        splits: True to split a string claim at spaces.
-    """
+    """Yield the strings in the claims *names*. *splits* splits claims of one string at spaces."""
     for name in names:
         value = _find(claims, name)
         if isinstance(value, str):

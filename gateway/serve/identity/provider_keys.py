@@ -1,11 +1,9 @@
-"""Public keys and metadata of identity providers, fetched and cached.
+"""Public keys and metadata (RFC 8414, OpenID Connect Discovery) of identity providers.
 
-* An unknown key id causes a new fetch, at most once in `RETRY_S` seconds, with one request for all
-  waiting callers. A flood of invented key ids therefore does not load the provider.
+* An unknown key id causes a fetch, at most once in `RETRY_S` seconds, so invented key ids do not
+  load the provider.
 * Cached keys are refreshed in the background each hour. After two hours without requests, the next
   request waits for fresh keys. While the provider is down, cached keys stay valid for a day.
-
-The metadata follow RFC 8414 and OpenID Connect Discovery.
 """
 
 from __future__ import annotations
@@ -33,11 +31,8 @@ async def find_metadata(
 ) -> Mapping[str, Any]:
     """Fetch the metadata of the provider *issuer*.
 
-    Args:
-        issuer: Exact identifier of the issuer.
-        needed: Purpose of each required address, keyed by member of the metadata. The error
-            message names the purpose. Each address must be https.
-        timeout_s: Timeout of each request, in seconds.
+    *needed* has the purpose of each required https address, for messages, keyed by member of the
+    metadata.
 
     Raises:
         UpstreamError: If the provider has no metadata, or they lack an address.
@@ -69,31 +64,23 @@ def _is_address(value: object) -> bool:
 
 
 RETRY_S = 10.0
-"""Minimum time between two fetches of a provider's keys, in seconds."""
+"""Minimum time between two fetches of a provider's keys."""
 REFRESH_S = 3600.0
-"""Age after which cached keys are refreshed, in seconds. Keys that the provider removed are then
-rejected."""
+"""Age after which cached keys are refreshed. Keys that the provider removed are then rejected."""
 UNUSED_S = 2 * REFRESH_S
-"""Age after which a request waits for fresh keys, in seconds. Keys get this old if no earlier
-request refreshed them."""
+"""Age after which a request waits for fresh keys."""
 MAX_AGE_S = 24 * 3600.0
-"""Maximum age of cached keys while they cannot be refreshed, in seconds."""
+"""Maximum age of cached keys that cannot be refreshed."""
 _MAX_KEYS = 100
 _KEY_TYPES = frozenset({"RSA", "EC", "OKP"})
 Key = Mapping[str, Any]
-"""JSON Web Key (RFC 7517) with which signatures are verified."""
+"""JSON Web Key (RFC 7517) that verifies signatures."""
 
 log = logging.getLogger("gateway.serve")
 
 
 class ProviderKeys:
-    """Cached keys of one identity provider.
-
-    Args:
-        issuer: The identity provider.
-        clock: Clock in seconds, for the age of the keys.
-        timeout_s: Timeout of each request to the provider, in seconds.
-    """
+    """Cached keys of one identity provider. *timeout_s* limits each request to it."""
 
     def __init__(
         self, issuer: Issuer, *, clock: Clock = time.monotonic, timeout_s: float = FETCH_TIMEOUT_S
@@ -107,7 +94,7 @@ class ProviderKeys:
         self._fault = ""
 
     async def find(self, key_id: str) -> Key | None:
-        """Return the key with *key_id*, or None if the provider does not have it.
+        """Return the key with *key_id*. None if the provider does not have it.
 
         Raises:
             UpstreamError: If the key is not cached and the provider is unavailable.
@@ -117,7 +104,7 @@ class ProviderKeys:
         is_known = key_id in self._keys and age < MAX_AGE_S
         is_due = age >= REFRESH_S or not is_known
         task = self._fetching
-        # A task that was cancelled when its event loop ended is done, too.
+        # A task cancelled with its event loop is done, too.
         if is_due and (task is None or task.done()) and now - self._tried_at >= RETRY_S:
             self._tried_at = now
             task = self._fetching = asyncio.create_task(self._refresh())
@@ -129,7 +116,7 @@ class ProviderKeys:
         return self._keys.get(key_id)
 
     async def _refresh(self) -> None:
-        """Fetch the keys. On failure, keep the cached keys and record the reason."""
+        """Fetch the keys. On failure, keep the cached ones and record the reason."""
         keys = await attempt(self.fetch())
         if isinstance(keys, Failed):
             self._fault = keys.reason
@@ -138,10 +125,10 @@ class ProviderKeys:
         self._fault, self._keys, self._fetched_at = "", keys, self._clock()
 
     async def fetch(self) -> Mapping[str, Key]:
-        """Fetch the provider's public keys for verifying signatures, keyed by id.
+        """Fetch the provider's public keys, keyed by id.
 
         Raises:
-            GatewayError: If the keys cannot be fetched, or the provider has no such key.
+            GatewayError: If the keys cannot be fetched, or none verifies signatures.
         """
         address = self.issuer.jwks_uri
         if not address:

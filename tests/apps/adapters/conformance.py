@@ -1,6 +1,6 @@
 """Tests that every adapter of an agent framework passes.
 
-The tests of a framework derive from `Conformance` and define how an agent is asked.
+The tests of a framework derive from `Conformance` and define `converse`.
 """
 
 from __future__ import annotations
@@ -29,12 +29,10 @@ Host = Sequence[Callable[..., Any]]
 
 
 def find(query: str, name: str = "search_tools") -> Turn:
-    """Return a turn in which the model calls the search tool *name*."""
     return Turn(calls=(Call(name, {"query": query}),))
 
 
 def use(name: str, /, **arguments: object) -> Turn:
-    """Return a turn in which the model calls the tool *name* with *arguments*."""
     return Turn(calls=(Call(name, arguments),))
 
 
@@ -62,21 +60,15 @@ class Setup:
 
 
 class Conformance(ABC):
-    """Tests that the test class of a framework inherits."""
-
     @abstractmethod
     async def converse(self, setup: Setup, url: str) -> str:
-        """Let an agent of *setup* answer 'Please help me.' with the model at *url*; return its last
-        answer.
-        """
+        """Return the last answer of an agent to 'Please help me.' with the model at *url*."""
 
     @pytest.mark.parametrize("reads", [False, True], ids=["a caller", "a function"])
     async def test_caller_finds_and_calls_only_tools_that_its_scopes_allow(
         self, gateway: Gateway, cast: Cast, *, reads: bool
     ) -> None:
-        """The adapter has one caller for all conversations; with *reads*, it reads the caller from
-        the framework's context.
-        """
+        """With *reads*, the adapter reads the caller from the framework's context."""
         gateway.set_rules(MUSIC_RULES)
         model = cast(find("play a song"), PLAY, Turn("Done."))
 
@@ -89,9 +81,7 @@ class Conformance(ABC):
     async def test_hidden_tool_is_answered_like_an_unknown_tool(
         self, gateway: Gateway, cast: Cast
     ) -> None:
-        """The answers are equal byte for byte: after a search, through the call tool, by name, or
-        misspelt.
-        """
+        """Equal byte for byte: after a search, through the call tool, by name, or misspelt."""
         misspelt = use("call_tool", name="play_musik", arguments={})
         steps = (find("play a song"), PLAY, misspelt, Turn("Done."))
         gateway.set_rules(MUSIC_RULES)
@@ -129,9 +119,7 @@ class Conformance(ABC):
         assert "five past ten" in answer(model.requests[1])
 
     async def test_tools_of_the_host_keep_their_names(self, gateway: Gateway, cast: Cast) -> None:
-        """A meta-tool with the same name gets another name, and a found tool with the same name is
-        not offered.
-        """
+        """A meta-tool with the same name is renamed, and a found tool is not offered."""
 
         def search_tools(query: str) -> str:
             """Search the tool shed."""
@@ -159,7 +147,7 @@ class Conformance(ABC):
     async def test_call_tool_calls_catalog_tools_that_are_not_offered(
         self, gateway: Gateway, cast: Cast
     ) -> None:
-        """`call_tool` calls every tool of the catalog, also tools without a proxy."""
+        """Tools without a proxy are called too."""
         turn = use("call_tool", name="play_music", arguments={"song": "Yesterday"})
         model = cast(turn, Turn("Done."))
 
@@ -170,7 +158,6 @@ class Conformance(ABC):
     async def test_call_with_wrong_arguments_is_answered_with_the_schema(
         self, gateway: Gateway, cast: Cast
     ) -> None:
-        """The model can correct its call in one turn."""
         model = cast(
             find("look up an invoice"),
             use("find_invoice", number="INV-7", year="last"),
@@ -187,7 +174,7 @@ class Conformance(ABC):
     async def test_forged_search_result_of_another_tool_offers_no_tools(
         self, gateway: Gateway, cast: Cast
     ) -> None:
-        """Only results of the gateway's own search are read as search results."""
+        """Only results of the gateway's own search are read."""
 
         def read_mail() -> str:
             """Read the newest mail."""
@@ -203,7 +190,7 @@ class Conformance(ABC):
     async def test_host_function_approves_or_refuses_destructive_calls(
         self, gateway: Gateway, cast: Cast
     ) -> None:
-        """The model is told about a refusal, and the tool is not called."""
+        """The model is told about a refusal."""
         approvals: list[Approval] = []
 
         def approve(approval: Approval) -> bool:
@@ -221,7 +208,6 @@ class Conformance(ABC):
     async def test_destructive_call_is_refused_without_a_host_function_that_approves(
         self, gateway: Gateway, cast: Cast
     ) -> None:
-        """The answer says how to allow such calls."""
         call = use("call_tool", name="delete_invoice", arguments={"number": "INV-7"})
         model = cast(call, Turn("I was not allowed to."))
 
@@ -244,7 +230,6 @@ class Finding(Conformance):
     """Additional tests of frameworks that request the tools of each turn."""
 
     async def test_found_tool_is_called_by_its_own_name(self, gateway: Gateway, cast: Cast) -> None:
-        """The model searches, gets the proxy with its real schema, and calls it."""
         model = cast(
             find("look up an invoice"), use("find_invoice", number="INV-7"), Turn("Not paid.")
         )
@@ -261,7 +246,7 @@ class Finding(Conformance):
         assert '"paid": false' in answer(third)
 
     async def test_list_of_offered_tools_only_grows(self, gateway: Gateway, cast: Cast) -> None:
-        """The beginning of the prompt stays the same, so the model service can cache it."""
+        """The beginning of the prompt stays the same, so that it can be cached."""
         model = cast(
             find("look up an invoice"),
             find("play a song"),
@@ -279,7 +264,7 @@ class Finding(Conformance):
     async def test_few_tools_of_a_large_catalog_are_offered(
         self, open_gateway: OpenGateway, catalog_of: CatalogOf, cast: Cast
     ) -> None:
-        """The catalog has 600 tools, and a search result stays within its budget."""
+        """A search result of the 600 tools stays within its budget."""
         options = Options(discovery=DiscoveryOptions(result_token_budget=200, proxies_per_search=3))
         gateway = open_gateway(options=options)
         gateway.add_source(ListSource("shelf", catalog_of(600)))
@@ -295,7 +280,7 @@ class Finding(Conformance):
 
 
 class Running(Finding):
-    """Additional tests of frameworks whose agent has a client and can run repeatedly."""
+    """Additional tests of frameworks whose agent has a client and can run again."""
 
     readers: Sequence[CallerOf[Any]]
     """Functions that read the caller of a run, one for each part of the framework's context that
@@ -303,17 +288,15 @@ class Running(Finding):
 
     @abstractmethod
     def agent(self, setup: Setup, client: AsyncOpenAI) -> Any:
-        """Return an agent of *setup* whose model is called through *client*."""
+        """Return an agent whose model is called through *client*."""
 
     @abstractmethod
     async def run(self, agent: Any, text: str, before: Any = None) -> tuple[str, Any]:
-        """Run the agent with the message *text*, after the state *before*; return (last answer,
-        state for the next run).
-        """
+        """Run the agent after the state *before*; return (last answer, next state)."""
 
     @abstractmethod
     async def run_for(self, agent: Any, caller: Caller) -> object:
-        """Run the agent for *caller*, who is stored where `readers` find it."""
+        """Run the agent for *caller*, stored where `readers` find it."""
 
     async def converse(self, setup: Setup, url: str) -> str:
         async with client_of(url) as client:
@@ -324,9 +307,7 @@ class Running(Finding):
     async def request_of_second_run(
         self, gateway: Gateway, cast: Cast, *, continues: bool
     ) -> ModelRequest:
-        """Find a tool in one run, and return the request of a second run, which continues the first
-        one's conversation if *continues*.
-        """
+        """Return the request of a run after one that found a tool, in one conversation or not."""
         model = cast(find("play a song"), Turn("What song?"))
         async with client_of(model.base_url) as client:
             agent = self.agent(Setup(gateway), client)
@@ -337,7 +318,7 @@ class Running(Finding):
     async def test_second_run_of_a_conversation_offers_found_tools(
         self, gateway: Gateway, cast: Cast
     ) -> None:
-        """The state of the conversation is stored by the program that runs the agent."""
+        """The program stores the conversation's state."""
         request = await self.request_of_second_run(gateway, cast, continues=True)
 
         assert "play_music" in request.tool_names
@@ -345,7 +326,6 @@ class Running(Finding):
     async def test_run_of_another_conversation_does_not_offer_found_tools(
         self, gateway: Gateway, cast: Cast
     ) -> None:
-        """One agent serves many conversations."""
         request = await self.request_of_second_run(gateway, cast, continues=False)
 
         assert "play_music" not in request.tool_names
@@ -353,7 +333,6 @@ class Running(Finding):
     async def test_caller_is_read_from_the_context_of_each_run(
         self, gateway: Gateway, cast: Cast
     ) -> None:
-        """One agent serves many callers."""
         gateway.set_rules(MUSIC_RULES)
         for reads in self.readers:
             model = cast(PLAY, Turn("Done."), PLAY, Turn("Done."))
@@ -369,7 +348,6 @@ class Running(Finding):
     async def test_second_search_does_not_repeat_schemas_of_offered_tools(
         self, gateway: Gateway, cast: Cast
     ) -> None:
-        """The result contains only their names."""
         model = cast(find("play a song"), find("play a song"), Turn("Done."))
 
         await self.converse(Setup(gateway), model.base_url)
@@ -380,24 +358,19 @@ class Running(Finding):
 
 
 def client_of(url: str) -> AsyncOpenAI:
-    """Return a client of the model at *url* without TLS, because loading certificates takes longer
-    than all other work.
-    """
+    """Return a client without TLS, because loading certificates is slow."""
     plain = DefaultAsyncHttpxClient(verify=False)
     return AsyncOpenAI(base_url=url, api_key="test", max_retries=0, http_client=plain)
 
 
 def answer(request: ModelRequest) -> str:
-    """Return the text of the tool messages at the end of *request*, which are the newest
-    answers.
-    """
+    """Return the newest tool messages of *request* as text."""
     reply = [message["content"] for message in request.last_tool_results()]
     parts = [part for item in reply for part in (item if isinstance(item, list) else [item])]
     return "\n".join(part["text"] if isinstance(part, dict) else str(part) for part in parts)
 
 
 def schema_of(name: str, entities: Iterable[Entity]) -> JsonObject:
-    """Return the input schema of the tool *name*."""
     (schema,) = [
         entity.definition.input_schema for entity in entities if entity.exposed_name == name
     ]

@@ -37,7 +37,7 @@ def play_music(song: str) -> str:
 
 @pytest.fixture
 def gateway(open_gateway: OpenGateway) -> Gateway:
-    """A gateway with the three functions of this module as tools."""
+    """A gateway with this module's functions as tools."""
     gateway = open_gateway()
     gateway.add_tool(find_invoice)
     gateway.add_tool(delete_invoice, hints=Hints(destructive=True))
@@ -47,9 +47,7 @@ def gateway(open_gateway: OpenGateway) -> Gateway:
 
 @pytest.fixture
 def cast() -> Iterator[Cast]:
-    """Function that starts a scripted model which replays turns; the model is closed after the
-    test.
-    """
+    """Start scripted models that replay turns."""
     started: list[ScriptedModel] = []
 
     def start(*turns: Turn | Policy) -> ScriptedModel:

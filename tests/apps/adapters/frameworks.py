@@ -1,8 +1,8 @@
 """Selection of the installed agent frameworks.
 
-Each adapter is tested in its own environment, because frameworks are many and large. The gate sets
-``ADAPTER``: the tests of this framework must run, and the others are ignored. Without the variable,
-as on a developer's machine, tests of frameworks that are not installed are skipped.
+Each adapter is tested in its own environment, because frameworks are large. The gate sets
+``ADAPTER``: the tests of this framework must run, and the others are ignored. Without it, tests of
+missing frameworks are skipped.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ FRAMEWORKS = {
 
 
 def elsewhere() -> list[str]:
-    """Return the test files of adapters that the gate tests in another environment."""
+    """Return the test files of adapters that are tested elsewhere."""
     chosen = os.environ.get("ADAPTER", "").replace("-", "_")
     return [f"test_{item}.py" for item in FRAMEWORKS if chosen and item != chosen]
 
 
 def needs(extra: str, *modules: str) -> None:
-    """Skip the calling test module unless *modules* of *extra* can be imported."""
+    """Skip the calling test module unless *modules* can be imported."""
     missing = [module for module in modules if not _here(module)]
     if missing and os.environ.get("ADAPTER") != extra:
         reason = f'{missing[0]} is not installed: pip install ".[{extra}]"'

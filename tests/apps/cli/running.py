@@ -1,4 +1,4 @@
-"""Runs of the command line, in this process or in a child process."""
+"""Runs of the command line, in this process or a child process."""
 
 from __future__ import annotations
 
@@ -37,57 +37,48 @@ main()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """Exit code and output of a command."""
-
     code: int
     out: str
     err: str
 
     @property
     def json(self) -> Any:
-        """Standard output, parsed as one JSON document."""
         return json.loads(self.out)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A folder in which commands run, with its own cache. It may serve as a home folder."""
+    """A folder in which commands run, with its own cache. It may be a home folder."""
 
     folder: Path
 
     def config(self, servers: Mapping[str, object] | None = None, **more: object) -> str:
-        """Write a configuration with *servers* (by default the time server) and other members;
-        return its path.
-        """
+        """Write a configuration of *servers* (default: the time server); return its path."""
         table = {"time": TIME} if servers is None else servers
         return str(self.put("servers.json", {"mcpServers": table, **more}))
 
     def put(self, path: str, content: object) -> Path:
-        """Write *content* (a text, or an object as JSON) to a file in the folder; return it."""
+        """Write *content* (a text, or JSON) to a file in the folder."""
         file = self.folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
         return file
 
     def hostile(self, mode: str = "plain", **more: object) -> dict[str, object]:
-        """Return the configuration of a server that records its starts and misbehaves as *mode*
-        says.
-        """
+        """Return a server that records its starts and misbehaves as *mode* says."""
         args = [str(_SERVERS / "hostile.py"), mode, str(self.folder / "record")]
         return {"command": sys.executable, "args": args, **more}
 
     @property
     def cache(self) -> Path:
-        """Folder in which commands store vectors."""
         return self.folder / "cache"
 
     @property
     def own_config(self) -> Any:
-        """Parsed content of the configuration in this folder."""
         return json.loads((self.folder / "mcp.json").read_text("utf-8"))
 
     def run(self, *arguments: str, stdin: str = "", env: Mapping[str, str] | None = None) -> Ran:
-        """Run a gateway command in this process, with *stdin* as its standard input."""
+        """Run a gateway command in this process."""
         variables = {"GATEWAY_CACHE_DIR": str(self.cache), "COLUMNS": "200", **(env or {})}
         ended = CliRunner().invoke(app, list(arguments), input=stdin, env=variables)
         if ended.exception is not None and not isinstance(ended.exception, SystemExit):
@@ -95,7 +86,7 @@ class Place:
         return Ran(code=ended.exit_code, out=ended.stdout, err=ended.stderr)
 
     def at_home(self, *arguments: str) -> Ran:
-        """Run a gateway command in this folder, and use the folder as the home folder too."""
+        """Run a gateway command with this folder as the home folder too."""
         home = str(self.folder)
         env = {"HOME": home, "XDG_CONFIG_HOME": f"{home}/.config"}
         with contextlib.chdir(self.folder):
@@ -126,9 +117,7 @@ class Place:
 def start_python(
     *command: str, cwd: Path, env: Mapping[str, str]
 ) -> Iterator[tuple[subprocess.Popen[str], Iterator[str]]]:
-    """Start Python like `child`, without waiting; yield the process and the lines of its standard
-    error.
-    """
+    """Start Python like `child`; yield the process and the lines of its standard error."""
     with subprocess.Popen(
         [sys.executable, *command],
         cwd=cwd,
@@ -142,7 +131,7 @@ def start_python(
 
 
 def child(*command: str, cwd: Path, env: Mapping[str, str]) -> Ran:
-    """Run Python with *command* in a child process that has only the variables of *env*.
+    """Run Python in a child process that has only the variables of *env*.
 
     The prepared encoder is built once for all tests.
     """

@@ -1,4 +1,4 @@
-"""Tools of the fixture server that ask the client for input, for old and new protocol versions."""
+"""Tools of the fixture server that ask the client for input, in old and new protocol versions."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ SECRET = "state-of-the-fixture"
 
 
 def is_stateless(context: Context) -> bool:
-    """Return whether the client uses protocol version 2026-07-28 or later."""
     return context.protocol_version >= "2026-07-28"
 
 
 def form(message: str, **properties: object) -> types.ElicitRequest:
-    """Return a request for a form that a person fills in."""
     schema = {"type": "object", "properties": properties, "required": list(properties)}
     params = types.ElicitRequestFormParams(message=message, requested_schema=schema)
     return types.ElicitRequest(params=params)
@@ -74,10 +72,7 @@ ENUMS = form(
 async def ask(
     context: Context, params: Params, requests: Requests, state: str | None = None
 ) -> Mapping[str, Any] | types.InputRequiredResult:
-    """Return the client's responses to *requests*.
-
-    Return a result that requires input instead, if the client must send its responses first.
-    """
+    """Return the responses to *requests*, or a result that requires them first."""
     if is_stateless(context):
         responses = params.input_responses or {}
         if not all(key in responses for key in requests):

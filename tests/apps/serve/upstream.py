@@ -1,7 +1,7 @@
 """Fixture server that the conformance suite expects, with one tool for each kind of answer.
 
-As a program, it serves clients over standard input: clients of all protocol versions, or with
-``--legacy`` only clients that start with a handshake.
+As a program, it uses standard input. With ``--legacy`` it accepts only clients that start with a
+handshake.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Fixture:
         self.bus = InMemorySubscriptionBus()
 
     async def tools(self, _context: Context, _params: object) -> types.ListToolsResult:
-        """Return the tools that answer, that ask for input, and that were added since the start."""
+        """Return the tools that answer, ask for input, or were added since the start."""
         plain = dict.fromkeys((*asking.TOOLS, *self.newer["tool"], *WATCHING), PLAIN)
         schemas = {name: schema for name, (schema, _) in ANSWERS.items()} | plain
         tools = [
@@ -133,7 +133,7 @@ class Fixture:
     async def call(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Answer a call, ask its client for input, or change a list, depending on the tool."""
+        """Answer a call, ask its client for input, or change a list."""
         if params.name in CHANGES:
             await self.change(context, params.name)
             return _text_result("changed")
@@ -148,7 +148,7 @@ class Fixture:
         )
 
     async def watching(self, context: Context, params: types.CallToolRequestParams) -> str:
-        """Run one of the tools in `WATCHING`, and return its answer."""
+        """Run one of the tools in `WATCHING`."""
         if params.name == "test_touch":
             uri = str((params.arguments or {}).get("uri", WATCHED))
             await self.bus.publish(ResourceUpdated(uri=uri))
@@ -168,12 +168,11 @@ class Fixture:
     async def unsubscribe(
         self, _context: Context, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
-        """Remove a watcher."""
         self.watched.discard(params.uri)
         return types.EmptyResult()
 
     async def change(self, context: Context, what: str) -> None:
-        """Add an entity of the kind *what*, and send a notification."""
+        """Add an entity of the kind *what*, and notify the client."""
         kind = what.split("_")[2]
         self.newer[kind].append(f"newer_{kind}_{len(self.newer[kind])}")
         if asking.is_stateless(context):
@@ -184,7 +183,6 @@ class Fixture:
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """Return the initial resources, and those added since."""
         listed = await shelves.list_resources(context, params)
         newer = [
             types.Resource(uri=f"test://{name}", name=name, description="New.")
@@ -195,13 +193,11 @@ class Fixture:
     async def list_prompts(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        """Return the initial prompts, and those added since."""
         listed = await shelves.list_prompts(context, params)
         newer = [types.Prompt(name=name, description="New.") for name in self.newer["prompt"]]
         return types.ListPromptsResult(prompts=[*listed.prompts, *newer])
 
     def server(self) -> Server[object]:
-        """Return a new MCP server of this fixture."""
         return Server(
             "fixture",
             lifespan=_nothing,
@@ -255,7 +251,7 @@ ERAS = ["auto", "legacy"]
 
 
 def target(over: str) -> object:
-    """Return the target for a gateway that reaches the fixture server in the way *over*."""
+    """Return a gateway's target in the way *over*, one of `UPSTREAMS`."""
     server = Fixture().server()
     return server if over == "object" else piped(server, legacy=over == "legacy")
 

@@ -1,6 +1,4 @@
-"""Helpers that run the real openai SDK against a scripted model, and join streams without the
-SDK.
-"""
+"""Helpers that run the real openai SDK against a scripted model."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ def serve_blocking(
     embedder: HashingEmbedder | None = None,
     retries: int = 0,
 ) -> Iterator[tuple[ScriptedModel, OpenAI]]:
-    """Yield a scripted model that answers by *policy*, and a blocking client of it."""
+    """Yield a scripted model and a blocking client of it."""
     with (
         ScriptedModel(policy, chunk_chars=chunk_chars, embedder=embedder) as model,
         OpenAI(base_url=model.base_url, api_key="test", max_retries=retries) as client,
@@ -34,14 +32,14 @@ def serve_blocking(
 
 @asynccontextmanager
 async def serve_async(policy: Policy) -> AsyncIterator[tuple[ScriptedModel, AsyncOpenAI]]:
-    """Yield a scripted model that answers by *policy*, and an asynchronous client of it."""
+    """Yield a scripted model and an asynchronous client of it."""
     with ScriptedModel(policy) as model:
         async with AsyncOpenAI(base_url=model.base_url, api_key="test", max_retries=0) as client:
             yield model, client
 
 
 def rejoin(chunks: Iterable[ChatCompletionChunk]) -> dict[str, Any]:
-    """Join the chunks of a stream to the whole answer, as the documentation of the format says."""
+    """Join chunks to the whole answer without the SDK, as the format's documentation says."""
     choices: dict[int, dict[str, Any]] = {}
     whole: dict[str, Any] = {}
     for chunk in chunks:

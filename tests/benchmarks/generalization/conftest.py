@@ -1,4 +1,4 @@
-"""Three small data sets, and the evidence (scores of every query and tool) computed for them."""
+"""Three small data sets, and their evidence: scores of every query and tool."""
 
 from __future__ import annotations
 
@@ -54,9 +54,7 @@ def write_tools(folder: Path, nouns: Sequence[str], *, origin: str) -> Path:
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Folders of three data sets of two origins. The first set has more tools than the gateway
-    ranks.
-    """
+    """Folders of three data sets. The first has more tools than the gateway ranks."""
     root = tmp_path_factory.mktemp("sets")
     return [
         write_tools(root / "large", NOUNS, origin="ours"),
@@ -67,17 +65,14 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="session")
 def embedder() -> HashingEmbedder:
-    """Embedder with which the evidence of all sets is computed."""
     return HashingEmbedder(48)
 
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of stored evidence."""
     return tmp_path_factory.mktemp("evidence")
 
 
 @pytest.fixture(scope="session")
 def sets(folders: list[Path], embedder: HashingEmbedder, cache: Path) -> list[Evidence]:
-    """Evidence of the three sets."""
     return [load_evidence(folder, embedder=embedder, cache=cache, origin="") for folder in folders]

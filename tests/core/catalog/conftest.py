@@ -1,5 +1,3 @@
-"""Fixtures for tests of the catalog."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -11,5 +9,4 @@ from gateway.options import Options
 
 @pytest.fixture
 def options(tmp_path: Path) -> Options:
-    """Return options with a catalog file for one test."""
     return Options(catalog_store_path=tmp_path / "catalog.sqlite3")

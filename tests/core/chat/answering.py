@@ -1,6 +1,4 @@
-"""Requests to the Responses API through the wrapper, in any of the four ways: blocking or async,
-whole or streamed.
-"""
+"""Requests to the Responses API through the wrapper, blocking or async, whole or streamed."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from tests.core.chat.stage import Role, Speaker, Way
 
 
 class Answering:
-    """Wrappers of one server's client; each stores its own conversations."""
+    """Wrappers of one server's client, each with its own conversations."""
 
     def __init__(
         self, speaker: Speaker, gateway: Gateway, observer: Observer | None = None
@@ -26,7 +24,7 @@ class Answering:
         )
 
     async def events(self, way: Way, role: Role, **options: Any) -> list[ResponseStreamEvent]:
-        """Send a request in the given way, streamed, and return all events of the stream."""
+        """Send a streamed request in the given way, and return all events."""
         options = {"model": role.model, "input": "Please help me.", **options}
         if way == "async stream":
             stream = await self.asynchronous.responses.create(stream=True, **options)
@@ -34,7 +32,7 @@ class Answering:
         return list(self.blocking.responses.create(stream=True, **options))
 
     async def ask(self, way: Way, role: Role, **options: Any) -> Response:
-        """Send a request in the given way, and return the whole response."""
+        """Send a request in the given way."""
         options = {"model": role.model, "input": "Please help me.", **options}
         if way == "whole":
             whole: Response = self.blocking.responses.create(**options)
@@ -48,5 +46,4 @@ class Answering:
 
 
 def wrap(openai: OpenAI, gateway: Gateway) -> AutoDiscoveryClient:
-    """Return a blocking wrapper of *openai*."""
     return AutoDiscoveryClient(openai, gateway)

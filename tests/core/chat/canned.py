@@ -1,6 +1,4 @@
-"""An HTTP server that sends the same bytes to every request, in parts, at the speed that a test
-needs.
-"""
+"""An HTTP server that sends the same bytes to every request, at the speed that a test needs."""
 
 from __future__ import annotations
 
@@ -21,8 +19,9 @@ EVENTS = "text/event-stream"
 
 
 class Canned:
-    """Sends *parts* to every request. The parts from index `hold_at` on wait until the test opens
-    the gate. The first requests get one element of *before* each instead.
+    """Sends *parts* to every request, from index `hold_at` on after the test opens the gate.
+
+    The first requests get the elements of *before* instead.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ def event(
     index: int = 0,
     **fields: Any,
 ) -> bytes:
-    """Return the bytes of one chunk of a stream, with *delta* in the choice *index*."""
+    """Return a stream's chunk with *delta* in the choice *index*."""
     choices = (
         [{"index": index, "delta": delta, "finish_reason": finish}] if delta is not None else []
     )
@@ -92,7 +91,7 @@ def event(
 
 
 def fragment(position: int, **parts: Any) -> dict[str, Any]:
-    """Return a delta with one fragment of the tool call at *position*."""
+    """Return a delta with a fragment of the tool call at *position*."""
     head = {name: parts.pop(name) for name in ("id", "type") if name in parts}
     return {"tool_calls": [{"index": position, **head, "function": parts}]}
 

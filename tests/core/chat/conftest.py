@@ -1,4 +1,4 @@
-"""Fixtures: the shared scripted server, clients for it, and a gateway with functions."""
+"""The shared scripted server, clients for it, and a gateway with functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from tests.core.chat.stage import Speaker, Stage
 
 @pytest.fixture(scope="session")
 def stage() -> Iterator[Stage]:
-    """Yield the scripted model server that all tests share."""
     shared_stage = Stage()
     with shared_stage.server:
         yield shared_stage
@@ -23,7 +22,6 @@ def stage() -> Iterator[Stage]:
 
 @pytest.fixture(scope="session")
 def openai(stage: Stage) -> Iterator[OpenAI]:
-    """Yield a bare blocking client of the scripted server."""
     with OpenAI(base_url=stage.server.base_url, api_key="test", max_retries=0) as client:
         yield client
 
@@ -51,7 +49,7 @@ async def greet(name: str) -> str:
 
 
 def summing(open_gateway: OpenGateway, **options: Any) -> Gateway:
-    """Return a gateway with two of the functions above, and with the given options."""
+    """Return a gateway with the functions `add` and `divide`."""
     gateway = open_gateway(options=Options(**options))
     gateway.add_tool(add)
     gateway.add_tool(divide)
@@ -60,7 +58,6 @@ def summing(open_gateway: OpenGateway, **options: Any) -> Gateway:
 
 @pytest.fixture
 def functions(open_gateway: OpenGateway) -> Gateway:
-    """Return a gateway with three Python functions."""
     gateway = open_gateway()
     for function in (add, divide, greet):
         gateway.add_tool(function)

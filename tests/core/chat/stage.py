@@ -1,5 +1,4 @@
-"""One scripted model server for many tests. Each test has its own model name with its own script,
-called its role.
+"""One scripted model server for many tests. A role is a model name with its own script.
 
 There are four ways to call the wrapper: blocking or async, whole or streamed. All must give the
 same answer, so most tests use all four.
@@ -28,7 +27,7 @@ WAYS: tuple[Way, ...] = get_args(Way)
 
 
 def user_messages(text: str) -> list[ChatCompletionMessageParam]:
-    """Return the messages of a new conversation that begins with the user's *text*."""
+    """Return a new conversation that begins with *text*."""
     return [{"role": "user", "content": text}]
 
 
@@ -36,17 +35,17 @@ ASK = user_messages("Please help me.")
 
 
 def find(query: str, **named: str) -> Turn:
-    """Return a turn in which the model calls the search tool with *query*."""
+    """Return a turn that calls the search tool."""
     return Turn(calls=(look(query, **named),))
 
 
 def look(query: str, **named: str) -> Call:
-    """Return a call of the search tool with *query*."""
+    """Return a call of the search tool."""
     return Call("search_tools", {"query": query}, **named)
 
 
 def function(name: str, **properties: object) -> dict[str, Any]:
-    """Return the definition of a function tool of the host."""
+    """Return a function tool of the host."""
     schema = {"type": "object", "properties": properties}
     return {"type": "function", "function": {"name": name, "parameters": schema}}
 
@@ -58,39 +57,32 @@ THREE = Turn("It is 3.")
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A model name that has its own script on the shared server."""
+    """A model name that has its own script."""
 
     model: str
     _server: ScriptedModel
 
     @property
     def requests(self) -> list[ModelRequest]:
-        """Requests that named this role's model."""
         return [request for request in self._server.requests if request.model == self.model]
 
     @property
     def tool_names(self) -> list[tuple[str, ...]]:
-        """Names of the tools in each request to this role's model."""
+        """Names of the tools in each request."""
         return [request.tool_names for request in self.requests]
 
     def results(self, request: int = -1) -> list[str]:
-        """Return the texts of the tool messages at the end of one request; *request* is its
-        index.
-        """
+        """Return the tool messages at the end of the request with the index *request*."""
         return [str(result["content"]) for result in self.requests[request].last_tool_results()]
 
     def result(self, request: int = -1) -> dict[str, Any]:
-        """Return the only tool message at the end of one request, parsed as JSON; *request* is its
-        index.
-        """
+        """Return the only tool message at the end of a request, parsed as JSON."""
         (text,) = self.results(request)
         read: dict[str, Any] = json.loads(text)
         return read
 
 
 class Stage:
-    """A scripted model server that all roles share."""
-
     def __init__(self, *, chunk_chars: int = 7) -> None:
         self._lock = threading.Lock()
         self._policies: dict[str, Policy] = {}
@@ -100,17 +92,15 @@ class Stage:
         return self._policies[request.model](request)
 
     def cast(self, *turns: Turn | Policy) -> Role:
-        """Return a new role whose model replies with *turns*."""
+        """Return a new role that replies with *turns*."""
         return self.act(script(*turns))
 
     def cast_sum(self, last: Turn | Policy = THREE) -> Role:
-        """Return a new role whose model searches for the adding tool, calls it, and ends with
-        *last*.
-        """
+        """Return a new role that finds the adding tool, calls it, and ends with *last*."""
         return self.cast(find("add two numbers"), SUM, last)
 
     def act(self, policy: Policy) -> Role:
-        """Return a new role whose model replies with the results of *policy*."""
+        """Return a new role that replies by *policy*."""
         with self._lock:
             role = Role(f"role-{len(self._policies)}", self.server)
             self._policies[role.model] = policy
@@ -118,7 +108,7 @@ class Stage:
 
 
 class Speaker:
-    """Sends requests in any of the four ways, and returns each answer as a whole completion."""
+    """Sends requests in any of the four ways, and returns whole completions."""
 
     def __init__(self, openai: OpenAI) -> None:
         self.openai = openai
@@ -138,7 +128,7 @@ class Speaker:
 
     @property
     def asynchronous(self) -> AsyncOpenAI:
-        """Return the async client for this test's event loop."""
+        """Return the async client for this event loop."""
         if self._asynchronous is None:
             base_url = str(self.openai.base_url)
             # Without TLS, because loading the certificates is slow.
@@ -158,9 +148,7 @@ class Speaker:
         observer: Observer | None = None,
         **options: Any,
     ) -> dict[str, Any]:
-        """Send *messages* to the role's model through a wrapper, and return the completion as
-        JSON.
-        """
+        """Send *messages* to the role, and return the completion as JSON."""
         options |= {"model": role.model, "messages": messages}
         if way.startswith("async"):
             client = AsyncAutoDiscoveryClient(self.asynchronous, gateway, observer=observer)
@@ -178,17 +166,15 @@ class Speaker:
 
 
 def message(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the message in a completion."""
     reply: dict[str, Any] = answer["choices"][0]["message"]
     return reply
 
 
 def text(answer: dict[str, Any]) -> str:
-    """Return the text of the message in a completion."""
     return str(message(answer)["content"])
 
 
 def calls(answer: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return name and arguments of each call in a completion."""
+    """Return (name, arguments) of each call in a completion."""
     listed = message(answer).get("tool_calls", [])
     return [(call["function"]["name"], call["function"]["arguments"]) for call in listed]

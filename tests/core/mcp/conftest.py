@@ -1,4 +1,4 @@
-"""Fixtures for tests of MCP: an event loop, hostile servers, and HTTP servers on this machine."""
+"""Fixtures for tests of MCP: an event loop, hostile servers, and HTTP servers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def bridge() -> Iterator[Bridge]:
 
 @pytest.fixture(params=["stdio", "application/json", "text/event-stream"])
 def transport(request: pytest.FixtureRequest) -> str:
-    """Transport of a test server: stdio, or HTTP whose answers have this media type."""
+    """Transport of a test server: stdio, or the media type of HTTP answers."""
     return str(request.param)
 
 
@@ -48,7 +48,7 @@ def record(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def no_secrets_in_logs(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Fail at the end of the test if a log entry contains a secret of the authorization server."""
+    """Fail if the log contains a secret of the authorization server."""
     caplog.set_level(logging.DEBUG)
     yield
     names = ("gateway", "mcp.client", "client", "httpx2", "httpcore2")
@@ -58,9 +58,7 @@ def no_secrets_in_logs(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 @pytest.fixture
 async def hostile(bridge: Bridge, record: Path) -> AsyncIterator[Hostile]:
-    """Function that returns a source of `servers/hostile.py` in a given mode. Sources are closed
-    later.
-    """
+    """Return sources of `servers/hostile.py` in given modes."""
     sources: list[McpSource] = []
 
     def build(mode: str, *, trusted: bool = False, **options: float) -> McpSource:
@@ -85,7 +83,6 @@ async def hostile(bridge: Bridge, record: Path) -> AsyncIterator[Hostile]:
 async def opened(
     bridge: Bridge, target: object, options: UpstreamOptions = PATIENT
 ) -> AsyncIterator[McpSource]:
-    """Yield a source of *target*, and close it afterwards."""
     source = McpSource("srv", target, bridge=bridge, options=options)
     try:
         yield source
@@ -94,33 +91,29 @@ async def opened(
 
 
 async def wait_for_lines(record: Path, *words: str) -> list[str]:
-    """Wait until a child process has written all *words* as lines of *record*; return all lines."""
+    """Wait until a process has written *words* as lines; return all lines."""
     await until(lambda: set(words) <= set(lines(record)))
     return lines(record)
 
 
 async def until(true: Callable[[], bool]) -> None:
-    """Wait until the function *true* returns true. It checks another process, which sets no
-    event.
-    """
+    """Wait for another process, which sets no event."""
     async with asyncio.timeout(PATIENCE_S):
         while not true():  # noqa: ASYNC110  (no event comes from another process)
             await asyncio.sleep(0.005)
 
 
 def lives(process: int) -> bool:
-    """Return whether the process with this id exists."""
     return Path(f"/proc/{process}").exists()
 
 
 def lines(record: Path) -> list[str]:
-    """Return the lines of *record*; empty if the file is missing."""
     return record.read_text("utf-8").split("\n")[:-1] if record.exists() else []
 
 
 @asynccontextmanager
 async def served(bridge: Bridge, app: ASGIApp, port: int = 0) -> AsyncIterator[int]:
-    """Serve *app* on the bridge's event loop during the block; yield the port on this machine."""
+    """Serve *app* on the bridge's event loop during the block; yield the port."""
     async with placed(bridge, lambda _: app, port) as served_port:
         yield served_port
 
@@ -129,7 +122,7 @@ async def served(bridge: Bridge, app: ASGIApp, port: int = 0) -> AsyncIterator[i
 async def placed(
     bridge: Bridge, make: Callable[[int], ASGIApp], port: int = 0
 ) -> AsyncIterator[int]:
-    """Serve the app that *make* returns for its port; otherwise the same as `served`."""
+    """Serve the app that *make* returns for its port, like `served`."""
     listener = socket.create_server(("127.0.0.1", port))
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     app = make(listener.getsockname()[1])

@@ -1,4 +1,4 @@
-"""A server with OAuth, its authorization server, and a browser that accepts every sign-in."""
+"""A server with OAuth, its authorization server, and a willing browser."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.core.mcp.servers.authority import Authority
 
 @dataclass(frozen=True)
 class Place:
-    """A server with OAuth, its authorization server, and the store of the gateway's tokens."""
+    """A server with OAuth, and the store of the gateway's tokens."""
 
     bridge: Bridge
     authority: Authority
@@ -47,7 +47,7 @@ class Place:
     async def sign_in(
         self, auth: OAuth | None = None, options: UpstreamOptions = PATIENT
     ) -> Listing:
-        """Sign in as ``gateway login`` does, with a browser that accepts every sign-in."""
+        """Sign in as ``gateway login`` does."""
         browsing: list[asyncio.Future[object]] = []
 
         def browse(url: str) -> None:
@@ -70,9 +70,7 @@ def visit(url: str) -> None:
 async def signing_place(
     bridge: Bridge, authority: Authority, record: Path, file: Path
 ) -> AsyncIterator[Place]:
-    """Serve an MCP server and its *authority* on this machine. The gateway's tokens are in
-    *file*.
-    """
+    """Serve an MCP server and its *authority*, with the gateway's tokens in *file*."""
     async with (
         placed(bridge, authority.app) as giver,
         placed(bridge, lambda port: authority.guarded(port, giver, record)) as port,

@@ -1,4 +1,4 @@
-"""Raw servers that send given answers, over stdio and HTTP."""
+"""Raw servers that send given answers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ANSWERS: Answers = {
 
 
 def over_stdio(folder: Path, answers: Answers) -> StdioServer:
-    """Return a server that sends *answers*, with its files in *folder*."""
+    """Return a server with its files in *folder*."""
     file = folder / "answers.json"
     file.write_text(json.dumps({**ANSWERS, **answers}), "utf-8")
     return StdioServer(
@@ -54,7 +54,7 @@ def over_stdio(folder: Path, answers: Answers) -> StdioServer:
 
 
 def over_http(answers: Answers, kind: str) -> Starlette:
-    """Return a server that sends *answers* with the media type *kind*."""
+    """Return a server that sends the media type *kind*."""
     remaining = {method: list(lines) for method, lines in {**ANSWERS, **answers}.items()}
 
     async def answer(request: Request) -> Response:
@@ -77,7 +77,7 @@ def over_http(answers: Answers, kind: str) -> Starlette:
 async def answering(
     bridge: Bridge, folder: Path, transport: str, answers: Answers
 ) -> AsyncIterator[McpSource]:
-    """Yield a source of a server that sends *answers* over *transport*."""
+    """Yield a source of a server that sends *answers*."""
     if transport == "stdio":
         async with opened(bridge, over_stdio(folder, answers)) as source:
             yield source

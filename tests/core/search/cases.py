@@ -1,8 +1,4 @@
-"""Reader of the ranking cases in tests/cases/search. Each has a catalog, documents, a request and
-the expected result.
-
-Each case is a heading and fenced blocks, described in `tests/cases/search/README.md`.
-"""
+"""Reader of the ranking cases, described in `tests/cases/search/README.md`."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A ranking case: a catalog, a request and the expected result."""
+    """A catalog, a request and the expected result."""
 
     title: str
     tools: tuple[ToolDefinition, ...]
@@ -30,7 +26,6 @@ class Case:
 
 
 def cases() -> list[Case]:
-    """Return the cases of all files."""
     all_cases: list[Case] = []
     for file in sorted(FOLDER.glob("*.md")):
         parts = re.split(r"^## (.+)$", file.read_text("utf-8"), flags=re.MULTILINE)
@@ -71,5 +66,5 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 def items(text: str) -> list[str]:
-    """Split a text such as ``a, b`` into its items. Return [] for an empty text."""
+    """Split a text such as ``a, b``; an empty text has no items."""
     return [item.strip() for item in text.split(",") if item.strip()]

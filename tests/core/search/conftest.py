@@ -1,4 +1,4 @@
-"""Fixtures and helpers for tests of the search: searches over a snapshot without a gateway."""
+"""Searches over a snapshot without a gateway."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def embedder() -> HashingEmbedder:
 
 @pytest.fixture
 def gateway(open_gateway: OpenGateway, catalog: Catalog, embedder: HashingEmbedder) -> Gateway:
-    """Return a gateway with a catalog of a dozen tools."""
+    """A gateway with a dozen tools."""
     return open_gateway(catalog, strategy="auto", embedder=embedder)
 
 
@@ -50,13 +50,13 @@ def snapshot_of(
     *,
     documents: Sequence[Document] = (),
 ) -> Snapshot:
-    """Compile a snapshot of *entities*, with vectors if there is an embedder."""
+    """Compile a snapshot, with vectors if there is an embedder."""
     rows = rows_of(entities, embedder) if embedder is not None else {}
     return compile_snapshot(entities, rows=rows, documents=documents)
 
 
 def rows_of(entities: Sequence[Entity], embedder: HashingEmbedder) -> dict[str, Vector]:
-    """Embed all texts of *entities*. Return the vectors, keyed by text key."""
+    """Return the vectors of all texts of *entities*, keyed by text key."""
     compiler = SnapshotCompiler(GraphOptions())
     compiler.prepare(entities)
     texts = compiler.vectors.missing_texts
@@ -65,16 +65,13 @@ def rows_of(entities: Sequence[Entity], embedder: HashingEmbedder) -> dict[str, 
 
 
 def lexical_scores(words: Sequence[float], *, coverage: Sequence[float]) -> Hits:
-    """Return hits with the given BM25F scores and shares of the query's words, one for each
-    entity.
-    """
+    """Return hits with the BM25F score and the share of query words of each entity."""
     return Hits(
         terms=(), scores=np.asarray(words, np.float32), coverage=np.asarray(coverage, np.float32)
     )
 
 
 def auto(embedder: HashingEmbedder, **options: float) -> Search:
-    """Return a search with the strategy `auto`."""
     return Search(
         options=SearchOptions(**options),  # type: ignore[arg-type]  # floats for counts
         strategy="auto",
@@ -93,7 +90,7 @@ def run(
     ranking: RankingPolicy = "strategy",
     diversify: bool = False,
 ) -> SearchResult:
-    """Check the arguments as a gateway does, and run *search* once."""
+    """Check the arguments as a gateway does, and search once."""
     arguments = SearchArguments(
         query,
         queries=queries,

@@ -1,4 +1,4 @@
-"""MCP servers on the loopback interface that tests can change, stop, restart and sign in to."""
+"""MCP servers that tests can change, stop, restart and sign in to."""
 
 from __future__ import annotations
 
@@ -20,14 +20,11 @@ from tests.fakes import Shelf
 
 @dataclass(frozen=True, slots=True)
 class LiveServer:
-    """A running MCP server."""
-
     shelf: Shelf
     port: int
 
     @property
     def url(self) -> str:
-        """URL of its MCP endpoint."""
         return f"http://127.0.0.1:{self.port}/mcp"
 
 
@@ -35,7 +32,7 @@ class LiveServer:
 async def live_server(
     bridge: Bridge, tools: Iterable[ToolDefinition], port: int = 0
 ) -> AsyncIterator[LiveServer]:
-    """Serve *tools* by HTTP on the event loop of *bridge* within the block."""
+    """Serve *tools* by HTTP on the event loop of *bridge*."""
     shelf = Shelf(tools)
     app = shelf.server.streamable_http_app(json_response=True)
     async with served(bridge, app, port) as server:
@@ -50,14 +47,14 @@ class GuardedServer:
     url: str
 
     async def agree(self, address: str) -> None:
-        """Sign in at the URL *address*: follow its redirects like a person's browser."""
+        """Sign in at the URL *address*, following its redirects."""
         self.authority.address = parse_qs(urlsplit(address).query)["redirect_uri"][0]
         await asyncio.to_thread(visit, address)
 
 
 @asynccontextmanager
 async def guarded_server(bridge: Bridge, folder: Path) -> AsyncIterator[GuardedServer]:
-    """Serve tools, within the block, to requests with a token of an authorization server."""
+    """Serve tools to requests with a token."""
     authority = Authority()
     async with (
         placed(bridge, authority.app) as giver,
@@ -67,9 +64,7 @@ async def guarded_server(bridge: Bridge, folder: Path) -> AsyncIterator[GuardedS
 
 
 def patient(folder: Path, **upstream: object) -> Options:
-    """Return options with long time limits, for a slow machine, and one attempt at a time per
-    server.
-    """
+    """Return options with long time limits, and one attempt at a time per server."""
     more = {"connect_attempts": 1, "connect_timeout_s": PATIENCE_S, "first_listing_s": PATIENCE_S}
     options = UpstreamOptions(**{**more, **upstream})  # type: ignore[arg-type]  # passed on
     return Options(upstream=options, catalog_store_path=folder / "catalog.sqlite3")

@@ -1,4 +1,4 @@
-"""Sources for tests, an environment for cached sources, and helpers for listings."""
+"""Sources for tests, and an environment for cached sources."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OPTIONS = UpstreamOptions(listing_ttl_s=100, retry_after_s=10)
 
 
 class LiveSource(ListSource):
-    """A source whose listing waits for an event. It records the listings that a store gave it."""
+    """A source whose listing waits for an event, and which records stored listings it was given."""
 
     healthy = True
     watched = ""
@@ -66,7 +66,7 @@ class LiveSource(ListSource):
 
 
 class Room:
-    """A store of listings, an event loop and two clocks for cached sources."""
+    """A store of listings, an event loop and two clocks."""
 
     def __init__(self, bridge: Bridge, folder: Path) -> None:
         self.bridge = bridge
@@ -99,7 +99,7 @@ class Room:
 
 
 class Shop(ListSource):
-    """A source with tools, resources and prompts. Each answer repeats the request."""
+    """A source with tools, resources and prompts, which repeat the request."""
 
     def __init__(self, server: str, *others: ToolDefinition) -> None:
         super().__init__(server, [tool("x"), tool(f"of_{server}"), *others])

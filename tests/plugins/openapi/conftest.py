@@ -1,5 +1,3 @@
-"""Background loop for the tests."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Fixtures for provisioning: a registry, a package index and a gateway to provision."""
+"""A registry, a package index and a gateway for provisioning."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ HASTY = UpstreamOptions(connect_timeout_s=1, backoff_s=0.001, backoff_max_s=0.00
 
 
 def programs(folder: Path, *, quick: bool) -> Programs:
-    """Return npm of the system or the wheel, and pip of this environment or the *quick* replacement
-    of uv.
-    """
+    """Return npm, and pip of this environment or the *quick* replacement of uv."""
     node, npm = shutil.which("node"), shutil.which("npm")
     wheel_node = str(_WHEEL / "bin" / "node")
     uv = quick_uv(folder)
@@ -45,7 +43,7 @@ def programs(folder: Path, *, quick: bool) -> Programs:
 
 
 def quick_uv(folder: Path) -> Path:
-    """Copy the replacement of uv into *folder*, under the name ``uv``."""
+    """Copy the replacement of uv into *folder* as ``uv``."""
     uv = folder / "uv"
     run = f"import runpy\nrunpy.run_path({str(_UV)!r}, run_name='__main__')\n"
     uv.write_text(f"#!{sys.executable} -IS\n{run}")
@@ -55,7 +53,7 @@ def quick_uv(folder: Path) -> Path:
 
 @dataclass(slots=True)
 class Answerer:
-    """A person who agrees to *stages* and records every question."""
+    """Agrees to *stages* and records every question."""
 
     stages: frozenset[str] = frozenset({"install", "run", "keep"})
     questions: list[Question] = field(default_factory=list)
@@ -82,7 +80,6 @@ class Site:
 
     @property
     def audit(self) -> list[dict[str, Any]]:
-        """Lines of the audit."""
         lines = (self.folder / "audit.jsonl").read_text("utf-8").splitlines()
         return [json.loads(line) for line in lines]
 
@@ -98,10 +95,9 @@ MakeSite = Callable[..., Site]
 
 @pytest.fixture
 async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MakeSite]:
-    """Function that makes sites, as in `site(registry=…, stages=…)`, and closes them at the end.
+    """Make sites: `site(registry=…, stages=…)`.
 
-    Each test has its own folder for registry answers, because another test's registry may have used
-    the same port.
+    Each test has its own registry answers, because another test's registry may have used the port.
     """
     monkeypatch.setenv("GATEWAY_CACHE_DIR", str(tmp_path / "cache"))
     created: list[Site] = []
@@ -151,7 +147,7 @@ def registry() -> Iterator[FakeRegistry]:
 
 @pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeIndex]:
-    """A package index that is the only one configured for pip and npm."""
+    """The only package index of pip and npm."""
     with closing(FakeIndex()) as created:
         for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
             monkeypatch.setenv(name, "")

@@ -1,4 +1,4 @@
-"""A package index on the loopback address for pip and npm, with small servers to install."""
+"""A package index for pip and npm, with small servers to install."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class FakeIndex(Served):
         needs: str = "",
         files: Mapping[str, str] | None = None,
     ) -> None:
-        """Offer version 1.0.0 of *name* to pip. By default, its program has the same name."""
+        """Offer *name* 1.0.0 to pip. By default, its program has the same name."""
         module = name.replace("-", "_")
         entries = "\n".join(f"{script} = {module}:main" for script in scripts or (name,))
         info = f"{module}-1.0.0.dist-info"
@@ -123,7 +123,7 @@ class FakeIndex(Served):
         self._wheels.setdefault(name, []).append(file)
 
     def source(self, name: str, code: str = "raise SystemExit('it ran')") -> None:
-        """Offer version 1.0.0 of *name* to pip only as source code, whose build runs *code*."""
+        """Offer *name* 1.0.0 to pip only as source code, whose build runs *code*."""
         system = '[build-system]\nrequires = []\nbuild-backend = "build"\nbackend-path = ["."]\n'
         packed = _tar(
             {
@@ -136,7 +136,7 @@ class FakeIndex(Served):
         self._wheels.setdefault(name, []).append(f"{name}-1.0.0.tar.gz")
 
     def npm(self, name: str, program: object = "server.js", **more: object) -> None:
-        """Offer version 1.0.0 of *name* to npm."""
+        """Offer *name* 1.0.0 to npm."""
         manifest = {"name": name, "version": "1.0.0", "bin": program, **more}
         text = NODE % ("weigh_parcel", _ABOUT)
         packed = _tar({"package/package.json": json.dumps(manifest), "package/server.js": text})

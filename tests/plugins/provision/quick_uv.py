@@ -1,7 +1,6 @@
 """Replacement of uv for tests that do not concern the installation itself.
 
-Accepts the two commands of a plan, and unpacks one wheel of the index in ``UV_DEFAULT_INDEX``. As a
-program: ``quick_uv.py``.
+It accepts the two commands of a plan, and unpacks one wheel of the index in ``UV_DEFAULT_INDEX``.
 """
 
 from __future__ import annotations

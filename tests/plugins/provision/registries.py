@@ -1,4 +1,4 @@
-"""An MCP registry on the loopback address with the format of API v0.1, and its failures."""
+"""An MCP registry with the format of API v0.1, and its failures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 
 class Served:
-    """Serves *routes* on a local port until it is closed."""
+    """Serves *routes* on a local port."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self._loopback = Loopback(Starlette(routes=routes))
@@ -26,7 +26,6 @@ class Served:
 
     @property
     def base(self) -> str:
-        """Base URL."""
         return f"http://127.0.0.1:{self._loopback.port}"
 
     def close(self) -> None:
@@ -44,7 +43,7 @@ def item(
     updated: str = "2026-10-02T08:00:00Z",
     **server: Any,
 ) -> Json:
-    """Return an item of ``servers`` in the format of the official registry."""
+    """Return an item of ``servers`` in the official registry's format."""
     return {
         "server": {
             "$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
@@ -79,12 +78,7 @@ def package(identifier: str, version: str = "1.0.0", kind: str = "pypi", **more:
 
 
 class FakeRegistry(Served):
-    """Serves *items* in pages.
-
-    Args:
-        items: Items of ``servers``, including invalid ones.
-        page: Number of items per page.
-    """
+    """Serves *items* of ``servers``, valid or not, in pages of *page* items."""
 
     def __init__(self, items: Sequence[object] = (), *, page: int = 2) -> None:
         self.items = list(items)

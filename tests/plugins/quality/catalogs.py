@@ -1,5 +1,3 @@
-"""Helpers that build entities."""
-
 from __future__ import annotations
 
 from gateway.types import Entity, JsonObject, ToolDefinition

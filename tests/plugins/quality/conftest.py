@@ -1,5 +1,3 @@
-"""A gateway with a dozen tools, and an evaluation of requests for them."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -22,7 +20,7 @@ def gateway(open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]) -> G
 
 @pytest.fixture
 def run(gateway: Gateway) -> Evaluate:
-    """Function that evaluates requests, given as texts with the names of their tools."""
+    """Evaluate requests, given as texts with the names of their tools."""
 
     def evaluated(
         texts: dict[str, str], *further_requests: EvalRequest, on: Gateway = gateway

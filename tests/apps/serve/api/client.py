@@ -1,4 +1,4 @@
-"""HTTP clients of the API, which send requests without a network."""
+"""HTTP clients of the API that need no network."""
 
 from __future__ import annotations
 
@@ -30,10 +30,7 @@ async def open_client(
     tokens: Sequence[BearerToken] = (),
     **options: Any,
 ) -> AsyncIterator[httpx2.AsyncClient]:
-    """Yield a client of *gateway*.
-
-    With *scopes*, it sends the token `SECRET`, which has these scopes.
-    """
+    """Yield a client of *gateway*, whose token `SECRET` has the *scopes*, unless None."""
     own_tokens = (
         []
         if scopes is None
@@ -48,11 +45,10 @@ async def open_client(
 
 
 async def until(client: httpx2.AsyncClient, path: str, key: str, value: object) -> None:
-    """Repeat the GET request for *path* until the response has *value* for *key*."""
+    """Repeat a GET request until the response has *value* for *key*."""
     while (await client.get(path)).json()[key] != value:  # noqa: ASYNC110  (it is the server's news)
         await asyncio.sleep(0)
 
 
 def ids(answer: httpx2.Response, group: str = "results") -> list[str]:
-    """Return the ids of the rows in one group of a search response."""
     return [item["id"] for item in answer.json()[group]]

@@ -1,4 +1,4 @@
-"""Catalogs with entities of several kinds, and clients of the API for them."""
+"""Catalogs with several kinds of entities, and clients of the API."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ ENTRIES = (
 
 @pytest.fixture
 def open_gateway(open_gateway: OpenGateway, tmp_path: Path) -> OpenGateway:
-    """Create gateways whose catalog store belongs to the test, so that requests can add entries."""
+    """Create gateways with the test's own catalog store, because requests add entries."""
     return with_own_store(open_gateway, tmp_path)
 
 
 @pytest.fixture
 def create_mail_gateway(open_gateway: OpenGateway) -> Mixed:
-    """Return a function that creates a gateway with given options and a server of three tools."""
+    """Create gateways with a server of three tools."""
 
     def build(**options: object) -> Gateway:
         options.setdefault("strategy", "auto")
@@ -99,7 +99,6 @@ def create_mail_gateway(open_gateway: OpenGateway) -> Mixed:
 
 @pytest.fixture
 async def full_gateway(create_mail_gateway: Mixed) -> Gateway:
-    """A gateway with the server of three tools and all `ENTRIES`."""
     gateway = create_mail_gateway()
     await gateway.catalog.put(*ENTRIES)
     return gateway
@@ -107,20 +106,18 @@ async def full_gateway(create_mail_gateway: Mixed) -> Gateway:
 
 @pytest.fixture
 async def client(full_gateway: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
-    """A client of the full gateway, without a token."""
     async with open_client(full_gateway) as client:
         yield client
 
 
 @pytest.fixture
 async def writer_client(full_gateway: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
-    """A client of the full gateway that sees all entities, so it may add to every namespace."""
+    """A client that sees all entities, so it may add to every namespace."""
     async with open_client(full_gateway, scopes=(ALL_SCOPES,)) as client:
         yield client
 
 
 @pytest.fixture
 async def empty_client(open_gateway: OpenGateway) -> AsyncIterator[httpx2.AsyncClient]:
-    """A client of a gateway with an empty catalog."""
     async with open_client(open_gateway()) as client:
         yield client

@@ -43,7 +43,6 @@ HOSTILE_ENTRIES = (
 
 
 def many_tools(count: int) -> tuple[ToolDefinition, ...]:
-    """Return the definitions of *count* different tools."""
     verbs = ("send", "read", "list", "delete", "update", "find", "copy", "move", "count", "open")
     nouns = ("invoice", "letter", "ticket", "branch", "image", "contact", "order", "room", "song")
     return tuple(

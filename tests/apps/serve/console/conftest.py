@@ -43,8 +43,6 @@ SERIOUS = ("serious", "critical")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """A console served on loopback."""
-
     url: str
     """Address of the console's server, without a path."""
     token: str
@@ -52,12 +50,11 @@ class Served:
     sessions: Sessions
 
     def client(self) -> httpx2.AsyncClient:
-        """Return an HTTP client that sends the token, for pages with ``?format=json``."""
+        """Return an HTTP client that sends the token, for ``?format=json``."""
         headers = {"Authorization": f"Bearer {self.token}"}
         return httpx2.AsyncClient(base_url=f"{self.url}/console", headers=headers)
 
     async def data(self, path: str, **query: str) -> Any:
-        """Return the JSON data of the page at *path*."""
         async with self.client() as client:
             answer = await client.get(path, params={**query, "format": "json"})
             answer.raise_for_status()
@@ -65,7 +62,7 @@ class Served:
 
     @asynccontextmanager
     async def signed_in(self) -> AsyncIterator[httpx2.AsyncClient]:
-        """Yield an HTTP client with a browser session. `send` submits forms with it."""
+        """Yield an HTTP client with a browser session, for `send`."""
         async with httpx2.AsyncClient(base_url=f"{self.url}/console") as client:
             answer = await client.post("/sign-in", data={"token": self.token})
             assert 303 == answer.status_code
@@ -74,7 +71,7 @@ class Served:
     async def send(
         self, client: httpx2.AsyncClient, path: str, fields: dict[str, Any]
     ) -> httpx2.Response:
-        """Submit a form to *path*, with the session and CSRF token of *client*."""
+        """Submit a form with the session and CSRF token of *client*."""
         findings = (self.sessions.find_by_cookie(value) for value in client.cookies.values())
         session = next(item for item in findings if item is not None)
         return await client.post(path, data={**fields, "csrf": session.csrf})
@@ -85,7 +82,7 @@ Open = Callable[..., Awaitable[Page]]
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Run these tests on one event loop, so that they share one Chromium."""
+    """Run these tests on one event loop, for one Chromium."""
     folder = Path(__file__).parent
     for item in items:
         if folder in item.path.parents and is_async_test(item):
@@ -94,10 +91,7 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def serve_console() -> AsyncIterator[Serve]:
-    """Return a function that serves a console.
-
-    Use it as `await serve_console(gateway, http=…, **options of ConsoleOptions)`.
-    """
+    """Serve consoles: `await serve_console(gateway, http=…, **options of ConsoleOptions)`."""
     async with AsyncExitStack() as stack:
 
         async def serve(
@@ -144,7 +138,6 @@ async def _running(
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    """Start a Chromium."""
     path = installed("chromium", package="chromium")
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
@@ -154,11 +147,9 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def visit(browser: Browser) -> AsyncIterator[Open]:
-    """Return a function that opens a page.
+    """Open pages: `await visit(served, "/ask", …options of a browser context)`.
 
-    Use it as `await visit(served, "/ask", …options of a browser context)`.
-
-    After the test, pages must not have logged errors or requested other hosts.
+    Pages must not log errors or request other hosts.
     """
     faults: list[str] = []
 
@@ -186,19 +177,18 @@ async def visit(browser: Browser) -> AsyncIterator[Open]:
 
 @pytest.fixture
 def open_gateway(open_gateway: OpenGateway, tmp_path: Path) -> OpenGateway:
-    """Return a function that creates gateways. Their entries and approvals belong to one test."""
+    """Create gateways with the test's own entries and approvals."""
     return with_own_store(open_gateway, tmp_path)
 
 
 @pytest.fixture
 def empty_gateway(open_gateway: OpenGateway) -> Gateway:
-    """A gateway without sources."""
     return open_gateway()
 
 
 @pytest.fixture
 def small_gateway(open_gateway: OpenGateway) -> Gateway:
-    """A gateway with a server ``mail`` of three tools, and with some catalog entries."""
+    """A gateway with a server ``mail`` of three tools, and catalog entries."""
     gateway = open_gateway()
     gateway.add_server("mail", server=Shelf(SMALL).server)
     gateway.bridge.call(lambda: gateway.catalog.put(*ENTRIES))
@@ -207,7 +197,7 @@ def small_gateway(open_gateway: OpenGateway) -> Gateway:
 
 @pytest.fixture
 def hostile_gateway(open_gateway: OpenGateway) -> Gateway:
-    """A gateway whose texts try to break the console's pages."""
+    """A gateway whose texts try to break pages."""
     gateway = open_gateway()
     gateway.add_server("hostile", server=Shelf(HOSTILE).server)
     gateway.bridge.call(lambda: gateway.catalog.put(*HOSTILE_ENTRIES))
@@ -216,9 +206,9 @@ def hostile_gateway(open_gateway: OpenGateway) -> Gateway:
 
 @pytest.fixture(scope="session")
 def large_console() -> Iterator[Served]:
-    """A console for a catalog of 5,000 tools, for tests that change nothing.
+    """A console for 5,000 tools, for tests that change nothing.
 
-    It runs in a separate process without coverage, because coverage would triple its start time.
+    Its process has no coverage, which would triple its start time.
     """
     command = [sys.executable, "-m", "tests.apps.serve.console.large_server"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
@@ -229,7 +219,6 @@ def large_console() -> Iterator[Served]:
 
 
 async def check_access(page: Page) -> None:
-    """Fail if axe finds accessibility faults in *page*."""
     axe = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
     await page.evaluate(axe)
     findings = await page.evaluate("axe.run()")

@@ -22,7 +22,6 @@ ENTITIES = 5000
 
 
 async def serve(folder: Path) -> None:
-    """Serve until the process is terminated."""
     options = replace(PATIENT, catalog_store_path=folder / "catalog.sqlite3")
     async with Gateway(vector_store=MemoryVectorStore(), options=options) as gateway:
         gateway.add_source(ListSource("large", many_tools(ENTITIES)))

@@ -1,4 +1,4 @@
-"""A configurable identity provider on loopback, which signs any token that a test needs."""
+"""A configurable identity provider on loopback, which signs any token."""
 
 from __future__ import annotations
 
@@ -32,10 +32,7 @@ EC_KEY = ec.generate_private_key(ec.SECP256R1())
 
 @dataclass
 class Provider:
-    """An identity provider whose responses a test configures.
-
-    It counts the requests for its keys.
-    """
+    """An identity provider with configurable responses."""
 
     url: str
     keys: list[Mapping[str, Any]] = field(default_factory=list)
@@ -52,11 +49,9 @@ class Provider:
     """Number of requests for the keys."""
 
     def __post_init__(self) -> None:
-        """Create an RSA key and an EC key."""
         self.keys = [public_key(RSA_KEY, "rsa"), public_key(EC_KEY, "ec")]
 
     def app(self) -> Starlette:
-        """Return the provider as an ASGI application."""
         metadata = "/.well-known/oauth-authorization-server"
         return Starlette(
             routes=[
@@ -88,7 +83,7 @@ class Provider:
         return JSONResponse(document, self.status)
 
     def claims(self, **changes: Any) -> dict[str, Any]:
-        """Return the claims of a valid token, changed by *changes*. None removes a claim."""
+        """Return the claims of a valid token with *changes*. None removes a claim."""
         good: dict[str, Any] = {
             "iss": self.url,
             "aud": RESOURCE,
@@ -100,33 +95,31 @@ class Provider:
         return {name: value for name, value in good.items() if value is not None}
 
     def token(self, /, *, headers: Mapping[str, Any] | None = None, **changes: Any) -> str:
-        """Return an access token with changed claims and headers, signed with the RSA key."""
+        """Return an access token with changed claims and headers."""
         header = {"kid": "rsa", "typ": "at+jwt", **(headers or {})}
         return jwt.encode(self.claims(**changes), RSA_KEY, "RS256", headers=header)
 
     def id_token(self, /, nonce: str, **changes: Any) -> str:
-        """Return an ID token for the client ``browser``, with *nonce* and changed claims."""
+        """Return an ID token for the client ``browser`` with changed claims."""
         claims = {"aud": "browser", "nonce": nonce, **changes}
         return self.token(headers={"typ": "JWT"}, **claims)
 
     def issuer(self, **settings: object) -> Issuer:
-        """Return the gateway's configuration of this provider, with *settings*."""
+        """Return the gateway's configuration of this provider."""
         return Issuer.model_validate({"issuer": self.url, **settings})
 
     def options(self, **settings: object) -> HttpOptions:
-        """Return options of a server that accepts this provider, configured with *settings*."""
+        """Return options of a server that accepts this provider."""
         return HttpOptions(issuers=(self.issuer(**settings),), resource=RESOURCE)
 
 
 def public_key(key: Any, key_id: str) -> dict[str, Any]:
-    """Return the public half of *key* as a JSON Web Key."""
     algorithm = RSAAlgorithm if isinstance(key, rsa.RSAPrivateKey) else ECAlgorithm
     return {**json.loads(algorithm.to_jwk(key.public_key())), "kid": key_id, "use": "sig"}
 
 
 @contextmanager
 def running() -> Iterator[Provider]:
-    """Serve an identity provider on a separate thread while the block runs."""
     listener = socket.create_server(("127.0.0.1", 0))
     provider = Provider(url=f"http://127.0.0.1:{listener.getsockname()[1]}")
     config = uvicorn.Config(provider.app(), log_config=None, ws="none", lifespan="off")
@@ -143,13 +136,13 @@ def running() -> Iterator[Provider]:
 
 @pytest.fixture(scope="session")
 def shared_provider() -> Iterator[Provider]:
-    """An identity provider for all tests that do not stop it."""
+    """An identity provider for tests that do not stop it."""
     with running() as provider:
         yield provider
 
 
 @pytest.fixture
 def provider(shared_provider: Provider) -> Provider:
-    """The shared provider, reset to its initial state."""
+    """The shared provider in its initial state."""
     vars(shared_provider).update(vars(Provider(url=shared_provider.url)))
     return shared_provider

@@ -38,7 +38,7 @@ SECRET = "by-hand-SECRET"
 
 @dataclass
 class Authority(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
-    """An authorization server in memory. It accepts every sign-in unless `refuses` is set."""
+    """An authorization server that accepts every sign-in unless `refuses` is set."""
 
     life_s: int = 3600
     refuses: bool = False
@@ -58,7 +58,6 @@ class Authority(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken
     number: int = 0
 
     def app(self, port: int) -> ASGIApp:
-        """Return the app of the authorization server on *port*."""
         issuer = AnyHttpUrl(f"http://127.0.0.1:{port}")
         options = ClientRegistrationOptions(enabled=self.registers, valid_scopes=SCOPES)
         metadata = build_metadata(issuer, None, options, RevocationOptions())
@@ -80,9 +79,7 @@ class Authority(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken
         return counted
 
     def guarded(self, port: int, authority: int, record: Path) -> ASGIApp:
-        """Return the app of the MCP server on *port*. It requires tokens of the server on port
-        *authority*.
-        """
+        """Return the MCP server's app, for tokens of the server on port *authority*."""
         settings = AuthSettings(
             issuer_url=AnyHttpUrl(f"http://127.0.0.1:{authority}"),
             resource_server_url=AnyHttpUrl(f"http://127.0.0.1:{port}/mcp"),
@@ -96,7 +93,7 @@ class Authority(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
         if client_id != BY_HAND and not client_id.startswith("https://"):
             return self.clients.get(client_id)
-        # A client that was registered by hand, or that has a metadata URL.
+        # Registered by hand, or with a metadata URL.
         secret = SECRET if client_id == BY_HAND else None
         return OAuthClientInformationFull(
             client_id=client_id,

@@ -34,8 +34,6 @@ def _subject(token: str) -> str:
 
 @dataclass
 class Delegation:
-    """State of the token endpoint and the MCP server."""
-
     subject: Callable[[str], str] = _subject
     """Returns the owner of a token to exchange; empty for an unknown token."""
     life_s: int | None = 3600
@@ -56,18 +54,16 @@ class Delegation:
     port: int = 0
 
     def give(self, user: str) -> OAuthToken:
-        """Create new tokens for *user*."""
         self.number += 1
         access, refresh = f"access-SECRET-{self.number}", f"refresh-SECRET-{self.number}"
         self.owners[access], self.refreshes[refresh] = user, user
         return OAuthToken(access_token=access, refresh_token=refresh, expires_in=self.life_s)
 
     def revoke(self, user: str) -> None:
-        """Revoke the access tokens of *user*."""
         self.owners = {token: owner for token, owner in self.owners.items() if owner != user}
 
     def record(self, user: str) -> str:
-        """Return the sign-in record of *user*, as a token store has it."""
+        """Return the sign-in of *user* as a token store has it."""
         root = f"http://127.0.0.1:{self.port}"
         metadata = OAuthMetadata(
             issuer=AnyHttpUrl(root),
@@ -82,7 +78,6 @@ class Delegation:
         return record.with_tokens(tokens).model_dump_json(exclude_none=True)
 
     def endpoint(self, port: int) -> ASGIApp:
-        """Return the app of the token endpoint on *port*."""
         self.port = port
         return Starlette(routes=[Route("/token", self._token, methods=["POST"])])
 
@@ -105,7 +100,6 @@ class Delegation:
         return JSONResponse(self.give(user).model_dump(mode="json", exclude_none=True))
 
     def guarded(self, record: Path) -> ASGIApp:
-        """Return the app of the MCP server."""
         inner = plain(record).streamable_http_app(json_response=True)
 
         async def guard(scope: Scope, receive: Receive, send: Send) -> None:

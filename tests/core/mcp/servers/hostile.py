@@ -1,6 +1,6 @@
-"""A server that misbehaves in several modes: ``hostile.py MODE RECORD``. Raw JSON-RPC, no SDK.
+"""A server in raw JSON-RPC that misbehaves in several modes: ``hostile.py MODE RECORD``.
 
-RECORD is a file that gets a line for each call and for each received cancellation.
+RECORD gets a line for each call and each received cancellation.
 """
 
 from __future__ import annotations

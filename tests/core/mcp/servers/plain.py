@@ -1,4 +1,4 @@
-"""A well-behaved server on the SDK, for all transports. As a script, it uses stdio."""
+"""A well-behaved server on the SDK. As a script, it uses stdio."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOOLS = [
 
 
 def plain(record: Path) -> Server[Any]:
-    """Return the server. It records start and end of the tool ``wait`` in *record*."""
+    """Return the server, which records start and end of the tool ``wait``."""
 
     async def listed(_context: object, _params: object) -> types.ListToolsResult:
         return types.ListToolsResult(tools=TOOLS)
@@ -63,7 +63,6 @@ async def _wait(record: Path) -> types.CallToolResult:
 
 
 def note(record: Path, word: str) -> None:
-    """Add a line to *record*."""
     with record.open("a", encoding="utf-8") as lines:
         lines.write(word + "\n")
 

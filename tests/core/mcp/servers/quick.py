@@ -1,7 +1,7 @@
-"""Two well-behaved servers in raw JSON-RPC, without an SDK: ``quick.py clock``, ``plain RECORD``.
+"""Two well-behaved servers in raw JSON-RPC: ``quick.py clock`` and ``quick.py plain RECORD``.
 
-Their start takes a twentieth of the processor time of a server on the SDK. The clock has the tools
-of ``mcp-server-time``. The other server is that of `plain`, over stdio.
+They start in a twentieth of the processor time of the SDK. The clock has the tools of
+``mcp-server-time``. The other server is that of `plain`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ READ_ONLY: Json = {"annotations": {"readOnlyHint": True, "destructiveHint": Fals
 
 
 def tool(name: str, description: str, **parameters: str) -> Json:
-    """Return a tool whose parameters are required texts."""
     properties = {key: {"type": "string", "description": text} for key, text in parameters.items()}
     schema: Json = {"type": "object", "properties": properties, "required": [*parameters]}
     return {"name": name, "description": description, "inputSchema": schema}
@@ -57,7 +56,6 @@ PLAIN = [
 
 
 def clock(_name: str, given: Json) -> Json:
-    """Return the current time, or a converted time."""
     target = ZoneInfo(given.get("target_timezone") or given["timezone"])
     time = datetime.now(UTC)
     if "time" in given:

@@ -1,6 +1,6 @@
-"""A server whose texts contain every kind of invisible character. Raw JSON-RPC, no SDK.
+"""A server in raw JSON-RPC whose texts contain every kind of invisible character.
 
-JSON writes each of these characters as an escape, including unpaired surrogates.
+JSON escapes each of them, also unpaired surrogates.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""A server that sends the answers of a file: ``verbatim.py ANSWERS RECORD``. Raw JSON-RPC, no SDK.
+"""A server in raw JSON-RPC that sends the answers of a file: ``verbatim.py ANSWERS RECORD``.
 
-ANSWERS maps each method to a list of lines, one per request; the last one is repeated. With null,
-the server does not answer. ID in a line is replaced by the id of the request. RECORD gets a line
-for each request.
+ANSWERS maps each method to lines, one per request; the last one is repeated, and null is no answer.
+ID in a line becomes the id of the request. RECORD gets a line for each request.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Helpers for tests of signals: the candidates of a request to a small catalog."""
+"""Candidates of a request to a small catalog, for tests of signals."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ EMBEDDER = HashingEmbedder()
 
 
 def pool_of(names: Sequence[str], request: str) -> Pool:
-    """Return all tools of a catalog with these *names* as the candidates of a search for
-    *request*.
-    """
+    """Return tools with *names* as the candidates of a search for *request*."""
     snapshot, query = (
         snapshot_of([entity(tool(name)) for name in names], EMBEDDER),
         Query(text=request).split(),
@@ -33,5 +31,5 @@ def pool_of(names: Sequence[str], request: str) -> Pool:
 
 
 def names_of(pool: Pool, flags: np.ndarray) -> set[str]:
-    """Return the names of the candidates whose flag in *flags* is True."""
+    """Return the names of the candidates whose flag is True."""
     return {pool.snapshot.entities[position].name for position in pool.positions[flags]}

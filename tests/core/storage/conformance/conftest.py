@@ -1,4 +1,4 @@
-"""Fixtures with a store, and with other stores on the same data."""
+"""A store, and other stores on the same data."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.postgres_server import DATABASES
 
 @pytest.fixture
 def wall() -> ManualClock:
-    """Return a clock for the time of day, which a test sets."""
+    """A clock for the time of day."""
     return ManualClock(20_000 * 24 * 3600.0 + 100)
 
 
 @pytest.fixture(params=DATABASES)
 def opened(request: pytest.FixtureRequest, tmp_path: Path, wall: ManualClock) -> Iterator[Opener]:
-    """Yield a function that opens a store; each further call opens the same data."""
+    """Yield a function that opens stores of the same data."""
     place = Place(folder=tmp_path, postgres=lambda: request.getfixturevalue("postgres"))
     opener = STORES[request.param](place, wall)
     stores: list[Store] = []
@@ -37,5 +37,4 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path, wall: ManualClock) ->
 
 @pytest.fixture
 def store(opened: Opener) -> Store:
-    """Return a store of each implementation under test."""
     return opened()

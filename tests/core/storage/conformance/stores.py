@@ -1,4 +1,4 @@
-"""Implementations of `Store` under test. To test another one, add a line to `STORES`."""
+"""Implementations of `Store` under test. `STORES` lists them."""
 
 from __future__ import annotations
 
