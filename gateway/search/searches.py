@@ -1,4 +1,4 @@
-"""The searches of a gateway: fetch the newest index, search it, add diagnostics about servers."""
+"""The searches of a gateway: get the index, search it, add diagnostics about servers."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Searches:
     """The searches of one gateway.
 
     Args:
-        index: Builds the index and keeps it up to date.
-        servers: Servers of the gateway. Some may be unreachable.
+        index: Builds the index.
+        servers: Servers of the gateway.
         cached: Searches an index.
         notes: Diagnostics with which every index report begins.
     """
@@ -40,7 +40,7 @@ class Searches:
     cached: CachedSearch
     notes: tuple[Diagnostic, ...] = ()
     latest: IndexBuild | None = field(default=None, init=False)
-    """Index build of the latest search; None before the first one."""
+    """Build used by the latest search; None before the first one."""
 
     @property
     def rankings(self) -> tuple[str, ...]:
@@ -48,11 +48,10 @@ class Searches:
         return "strategy", *self.cached.search.rankings
 
     def usual_ranking(self, kind: str = "") -> str:
-        """Return the name of the default ranking: the strategy for tools, a policy for other kinds.
+        """Return the name of the default ranking for *kind*; empty for several kinds.
 
-        Args:
-            kind: Kind to search; empty for several kinds. The strategy cannot rank all kinds,
-                because the graph has no node for servers.
+        It is the strategy for tools, and a policy for other kinds, because the graph has no nodes
+        for servers.
         """
         if kind == "tool":
             return "strategy"
@@ -91,10 +90,10 @@ class Searches:
         filters: Filters | None = None,
         caller: Caller = ANYONE,
     ) -> tuple[Match, ...]:
-        """Suggest tools to use after *tools*, best first. *tools* themselves are never suggested.
+        """Suggest tools to use after *tools*, best first, without *tools* themselves.
 
         Args:
-            tools: The tools just used, the last one last. Each is an id or name, as for `invoke`.
+            tools: Ids or names of the tools just used, in the order of use.
             query: The task; empty if unknown.
             limit: Maximum number of suggestions.
             filters: Filters that the suggestions must pass; None as for `search`.
@@ -131,8 +130,8 @@ class Searches:
     async def report(self, *, wait: bool = True) -> IndexReport:
         """Return the report of the newest index build, with all changes and vectors.
 
-        If *wait* is False, the report describes the current index. Its diagnostic
-        ``index_building`` says which vectors or changes are still missing.
+        Without *wait*, the current index is reported. Its diagnostic ``index_building`` then names
+        missing vectors or changes.
         """
         self.servers.bridge.check_open()
         report = (await self.index.current()).report if wait else self.index.report()

@@ -136,8 +136,7 @@ def rerank_by_usage(
     entities: Sequence[Entity],
     limit: int,
 ) -> RankedList:
-    """Reorder near ties by *multipliers*, the outcomes of past calls. Entities at *named* stay
-    first.
+    """Reorder near ties by *multipliers*. Entities at *named* stay first.
 
     An entity that moves up gets the best score of the entities below it, so that scores stay
     descending.
