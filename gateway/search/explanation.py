@@ -1,6 +1,4 @@
-"""Explanation of a result: the evidence for each match, and the entities that filters removed.
-Pure.
-"""
+"""Explanation of a result: evidence for each match, and entities removed by filters. Pure."""
 
 from __future__ import annotations
 
@@ -69,7 +67,7 @@ def _find_rank(positions: Positions, position: int) -> int | None:
 def _rank_by_score(scores: Vector, position: int, mask: Mask) -> int | None:
     """Return the rank by *scores* of the entity at *position* among the eligible entities.
 
-    Ties are ordered by position. None if the entity is not scored.
+    Ties are ordered by position. None if the entity's score is not above 0.
     """
     score = scores[position]
     if score <= 0:
@@ -86,7 +84,7 @@ def filtered_entities(
 
     Args:
         state: The search with its filters.
-        rankings: Rankings of the same queries without the search's filters.
+        rankings: Rankings of the same queries without the filters.
     """
     entities, filters = state.snapshot.entities, state.request.filters
     best = interleave([ranking.ranked for ranking in rankings], limit=state.request.limit)

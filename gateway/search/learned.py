@@ -18,9 +18,7 @@ class Transition:
     """A learned edge: agents called tool `after` directly after tool `before`."""
 
     before: str
-    """Canonical id of the first tool."""
     after: str
-    """Canonical id of the second tool."""
     count: int
     """Number of tasks in which the second tool was called directly after the first one."""
     of: int
@@ -32,19 +30,17 @@ class Transition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedSteps:
-    """Next steps learned from a history of calls."""
+    """Next steps learned from past calls. False if there are no learned edges."""
 
     edges: Mapping[str, Sequence[Transition]] = field(default_factory=dict)
     """Learned edges, keyed by the id of the first tool, highest confidence first."""
     open: Mapping[str, float] = field(default_factory=dict)
-    """Share of the calls after a tool that its learned edges do not cover, in (0, 1], keyed by the
-    tool's id. 1 for an absent tool."""
+    """Share of the calls after a tool that its learned edges do not cover, in (0, 1], keyed by tool
+    id; 1 for an absent tool."""
     often: Mapping[str, float] = field(default_factory=dict)
-    """Share of a tool among all tools called directly after another one, in (0, 1], keyed by its
-    id."""
+    """Share of a tool among all tools called directly after another one, in (0, 1], keyed by id."""
 
     def __bool__(self) -> bool:
-        """Return whether there are learned edges."""
         return bool(self.edges)
 
 
@@ -53,20 +49,17 @@ class UsageSignals:
     """Signals learned from the past calls that one tenant may use."""
 
     multipliers: Mapping[str, float] = field(default_factory=dict)
-    """Factors, 0.85 to 1.15, for the scores of tools, keyed by canonical tool id. 1 for an absent
-    tool."""
+    """Factors, 0.85 to 1.15, for the scores of tools, keyed by tool id; 1 for an absent tool."""
     learned: LearnedSteps = field(default_factory=LearnedSteps)
     fingerprint: int = 0
-    """Hash of the signals. Equal signals of one process have equal fingerprints."""
+    """Hash of the signals, valid in one process."""
 
 
 NO_SIGNALS = UsageSignals()
 
 
 class UsageLog(CallHook, ABC):
-    """A log of calls and searches that also learns from them. Its method ``around`` logs each
-    call.
-    """
+    """A log of calls and searches that learns from them. Its method ``around`` logs each call."""
 
     @abstractmethod
     async def signals(self, snapshot: Snapshot, tenant: str = "") -> UsageSignals:
@@ -87,7 +80,7 @@ class UsageLog(CallHook, ABC):
 def make_usage_log(
     factories: Mapping[str, Callable[..., UsageLog | None]], options: UsageOptions, **parts: object
 ) -> UsageLog | None:
-    """Create the usage log. None if *options* require none and no plugin provides one.
+    """Create the usage log; None if it is neither available nor required.
 
     Args:
         factories: Factories from the hook ``register_usage_log``.

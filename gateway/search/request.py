@@ -1,8 +1,8 @@
 """Checks of search arguments, and extraction of ``#tag`` from queries into filters. Pure.
 
 * A tag is ``#`` followed by letters of any script, digits and ``-_./``, with at least one letter.
-  It stands between spaces, brackets or punctuation. ``C#``, ``#42``, ``page#part`` and ``#
-  heading`` are not tags; nor is text in quotes or backticks.
+  It begins after a space or opening bracket, and ends before a space or punctuation. ``C#``,
+  ``#42`` and ``page#part`` are not tags; nor is text in quotes or backticks.
 * Only tags of eligible entities are extracted, because a channel may be called ``#general``. Tags
   are compared without case. A space in a tag is written ``-`` or ``_``.
 * Several queries are steps of one task. Only tags that all of them contain become filters.
