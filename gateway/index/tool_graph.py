@@ -22,10 +22,9 @@ STEP_PREDICATE = "nextStep"
 DERIVED = "derived/"
 """Prefix of a derived edge's source. The name of the rule follows it."""
 RELIABLE_RULES = frozenset({"suppliers", "calendar", "checks", "sign_in", "connection"})
-"""Names of the rules whose prerequisites may come from outside the window of the ranking, because
-they are seldom wrong in test data. Rules that read descriptions are not included, because servers
-could use them for promotion.
-"""
+"""Rules whose prerequisites may come from outside the window of the ranking, because they are
+seldom wrong in test data. Rules that read descriptions are excluded, because servers could use them
+for promotion."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,8 +33,8 @@ class ToolGraph:
 
     index: GraphIndex
     forbidden: frozenset[tuple[str, str]] = frozenset()
-    """Pairs of nodes. The host forbids suggesting the second node after the first, even if it
-    follows in past calls."""
+    """Pairs of nodes. The host forbids suggesting the second after the first, even if past calls
+    suggest it."""
 
     @classmethod
     def of(cls, index: GraphIndex) -> ToolGraph:
@@ -94,10 +93,7 @@ class ToolGraph:
         return any(edge.declared == declared for edge in edges)
 
     def excluded(self, mask: Mask) -> Callable[[str], bool] | None:
-        """Return a function that returns True for the node of an entity that does not pass *mask*.
-
-        Return None if all entities pass.
-        """
+        """Return a test for the nodes of entities that are not in *mask*; None if all are in it."""
         if passes_all(mask):
             return None
 
@@ -108,10 +104,9 @@ class ToolGraph:
         return is_excluded
 
     def visible(self, mask: Mask) -> ToolGraph:
-        """Return a part of the graph: the entities that pass *mask*, and the edges between them.
+        """Return the part of the graph with the entities in *mask* and the edges between them.
 
-        Other nodes, such as groups, are included with their names if an edge connects them to one
-        of these entities.
+        Other nodes, such as groups, are included if an edge connects them to one of these entities.
         """
         index = self.index
         passing = {node for node, passes in zip(self.nodes, mask.tolist(), strict=True) if passes}
@@ -150,5 +145,5 @@ def _source(step: Fact) -> str:
 
 def node_of(entity_id: str) -> str:
     """Return the graph node of the entity with this id."""
-    # Many edges share the string of a node, so it is interned to save memory.
+    # Interned to save memory, because many edges share the string.
     return sys.intern(NODE_BASE + quote(entity_id, safe="/"))

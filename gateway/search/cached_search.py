@@ -68,10 +68,7 @@ class Caches:
     ) -> Caches:
         """Create caches with the sizes and lifetimes in *options*.
 
-        Args:
-            options: Sizes and lifetimes.
-            clock: Returns a monotonic time in seconds.
-            on_event: Called on each hit and miss.
+        *on_event* is called on each hit and miss.
         """
         cache = partial(Cache[Any], clock=clock, on_event=on_event)
         return cls(
@@ -241,7 +238,6 @@ def _identity(search: Search, normalizer: Normalizer | None = None) -> tuple[str
 
 
 def _make_search(parts: SearchParts) -> tuple[Search, Sized | None]:
-    """Return the search without a result cache, and the queue of queries for the embedder."""
     embedder, normalizer, caches = parts.embedder, parts.normalizer, parts.caches
     check_members("caches", caches, "a Caches", "normalized", "embeddings", "results")
     # A shared request may outlive its search, so that late callers get the answer. The timeout ends

@@ -81,11 +81,7 @@ def estimate(
 ) -> float:
     """Return the probability, 0 to 1, that a match is the requested tool.
 
-    Args:
-        features: Features of the match.
-        graph: Share of the query's words in the match's graph node, 0 to 1; None if not scored.
-        exact_name: True if the query contains the exact name of the match.
-        model: Model id of the embedder.
+    *graph* is the share of the query's words in the match's graph node; None if not scored.
     """
     if exact_name:
         return 1.0
@@ -101,16 +97,12 @@ def estimate(
 def closeness(cosine: float, *, mean: float, spread: float, count: int, model: str) -> float:
     """Return how much closer a match is to the query than the rest of the catalog is.
 
-    For a model in `COEFFICIENTS`, this is the cosine minus a share of the mean cosine. The share is
-    small in very small and in large catalogs. Cosines of other models have an unknown scale, so
-    this is their deviation from the mean, reduced in very small catalogs; 0 without spread.
+    For a model in `COEFFICIENTS`, this is *cosine* minus a share of *mean*, which is small in very
+    small and in large catalogs. Cosines of other models have an unknown scale, so this is their
+    deviation from the mean, reduced in very small catalogs.
 
-    Args:
-        cosine: Best cosine of the match with the query.
-        mean: Mean cosine of the eligible entities.
-        spread: Standard deviation of these cosines, >= 0.
-        count: Number of eligible entities, >= 1.
-        model: Model id of the embedder.
+    *mean* and *spread* are those of the cosines of the *count* eligible entities. Without spread,
+    other models return 0.
     """
     sureness = count / (count + CONFIDENCE_SHRINKAGE)
     if model in COEFFICIENTS:

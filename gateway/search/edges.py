@@ -57,7 +57,7 @@ class Edges:
     Args:
         snapshot: Returns the current index.
         telemetry: Traces requests to chat models.
-        proposing: Functions from the hook `gateway.hookspecs.register_edge_proposals`.
+        proposing: Functions from the hook `register_edge_proposals`.
     """
 
     snapshot: Callable[[], Awaitable[Snapshot]]

@@ -24,10 +24,7 @@ def evidence_ranks(
 ) -> tuple[EvidenceRanks, ...]:
     """Return the ranks of each match by vectors, words, graph, past calls and their combination.
 
-    Args:
-        state: The search.
-        rankings: One ranking for each query, with its scores.
-        chosen: The matches, as for `gateway.search.results.build_result`.
+    *chosen* are the matches: index of the ranking, position and score.
     """
     usage = np.zeros(len(state.mask), dtype=np.float32)
     positions = state.snapshot.eligibility.by_id
@@ -82,9 +79,7 @@ def filtered_entities(
 ) -> tuple[FilteredEntity, ...]:
     """Return the entities that would be matches without the filters, best first.
 
-    Args:
-        state: The search with its filters.
-        rankings: Rankings of the same queries without the filters.
+    *state* has the filters. *rankings* are for the same queries without filters.
     """
     entities, filters = state.snapshot.entities, state.request.filters
     best = interleave([ranking.ranked for ranking in rankings], limit=state.request.limit)

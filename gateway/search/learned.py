@@ -82,10 +82,7 @@ def make_usage_log(
 ) -> UsageLog | None:
     """Create the usage log; None if it is neither available nor required.
 
-    Args:
-        factories: Factories from the hook ``register_usage_log``.
-        options: Options that say whether calls are logged, and whether the log affects results.
-        parts: Other arguments of the factory, as described at the hook.
+    *parts* are the other arguments of the factory, as described at the hook ``register_usage_log``.
 
     Raises:
         ConfigError: If *options* require a log, but the plugin or its store is missing.

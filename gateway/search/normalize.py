@@ -91,13 +91,8 @@ async def ask(
 ) -> ModelReply:
     """Await a chat model's reply and record the request with *telemetry*.
 
-    Args:
-        model: The normalizer or proposer, which identifies the model by its ``endpoint``, or else
-            by ``provider`` and ``model_id``.
-        work: The request.
-        telemetry: Records the request.
-        attributes: Further attributes of the span.
-        timeout_s: Timeout in seconds; None for no timeout.
+    *model* is identified by its ``endpoint``, or else by its ``provider`` and ``model_id``. With a
+    *timeout_s* of None, the request has no timeout.
     """
     endpoint = getattr(model, "endpoint", None)
     if not isinstance(endpoint, ModelEndpoint):

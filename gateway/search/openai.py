@@ -84,10 +84,6 @@ class ChatModel:
 class OpenAINormalizer(ChatModel):
     """Rewrites queries with a chat model at an OpenAI-compatible endpoint.
 
-    Args:
-        client: Sync or async client, as for `ChatModel`.
-        model: Name of the chat model.
-
     Example:
         >>> with OpenAI(base_url="https://models.example/v1", api_key="key") as client:
         ...     OpenAINormalizer(client, model="small").model_id
@@ -109,10 +105,7 @@ def connected_normalizer(
 ) -> Iterator[OpenAINormalizer]:
     """Yield a normalizer with a client of its own.
 
-    Args:
-        settings: Model and endpoint. The URL defaults to the one in the environment, or else to
-            OpenAI's.
-        timeout_s: Timeout of one request, in seconds.
+    The URL of the endpoint defaults to the one in the environment, or else to OpenAI's.
 
     Raises:
         ConfigError: If the API key is missing.

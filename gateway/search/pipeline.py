@@ -192,7 +192,6 @@ class Search:
     def _rank_by_vectors(
         self, state: SearchState, vectors: CatalogVectors, query: Query
     ) -> Ranking:
-        """Rank by vectors, and also by words if the strategy or the ranking policy uses words."""
         snapshot, request = state.snapshot, state.request
         if query.contradicts:
             query = retrieve.compare_vectors(vectors, snapshot.lexical, query, mask=state.mask)
@@ -291,7 +290,6 @@ class Search:
         )
 
     def _is_exact(self, request: SearchRequest) -> bool:
-        """Return whether the ranking policy of *request* forbids changes to its order."""
         return request.ranking != "strategy" and self.rankings[request.ranking].is_exact
 
     def _ranks_by_vectors_alone(self, request: SearchRequest) -> bool:
@@ -325,7 +323,6 @@ class Search:
     def _explain(
         self, state: SearchState, rankings: Sequence[Ranking], chosen: Chosen, result: SearchResult
     ) -> SearchResult:
-        """Add the ranks of the matches, and the filtered entities that the reader may see."""
         ranks = evidence_ranks(state, rankings, chosen) if result.matches else ()
         eligibility = state.snapshot.eligibility
         readable = state.snapshot.open_to(state.request.reader)
@@ -346,7 +343,6 @@ class Search:
         seeds: Sequence[int],
         window: frozenset[int],
     ) -> Supplements:
-        """Return the graph's supplements of the matches; empty lists without a graph."""
         graph = state.snapshot.graph
         if graph is None:
             state.add_diagnostic("graph", "graph_unavailable")

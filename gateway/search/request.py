@@ -157,9 +157,7 @@ def _clean_context(
 
 
 def _flatten(value: object, key: str) -> Iterable[str]:
-    """Yield the paths to the values of nested JSON: ``{"a": {"b": [1, 2]}}`` yields ``a b 1``, ``a
-    b 2``.
-    """
+    """Yield each value of nested JSON after its keys: ``a b 1`` for ``{"a": {"b": [1]}}``."""
     if isinstance(value, dict):
         for inner, item in value.items():
             yield from _flatten(item, f"{key} {inner}".strip())
@@ -221,7 +219,6 @@ def words(query: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _spellings(tags: Iterable[str]) -> Mapping[str, str]:
-    """Return *tags*, keyed by each spelling with which a query may refer to them."""
     ways = {re.sub(r"\s+", mark, tag): tag for tag in tags for mark in "_-"}
     return {**ways, **{tag: tag for tag in tags}}
 

@@ -162,12 +162,8 @@ def build_result(
 ) -> SearchResult:
     """Build the result: matches and supplements with their confidence and evidence.
 
-    Args:
-        state: The search.
-        rankings: One ranking for each query.
-        chosen: The matches, best first: index of the ranking, position and score.
-        added: Supplements. Each gets its highest confidence over all rankings.
-        mode: The kind of ranking.
+    *chosen* are the matches: index of the ranking, position and score. A supplement gets its
+    highest confidence over all rankings.
     """
     entities = state.snapshot.entities
     extra = (*added.prerequisites, *added.related, *added.next_steps)

@@ -26,14 +26,7 @@ from gateway.types import (
 
 @dataclass(eq=False, repr=False)
 class Searches:
-    """The searches of one gateway.
-
-    Args:
-        index: Builds the index.
-        servers: Servers of the gateway.
-        cached: Searches an index.
-        notes: Diagnostics with which every index report begins.
-    """
+    """The searches of one gateway. Every index report begins with `notes`."""
 
     index: Indexer
     servers: Servers
@@ -60,13 +53,7 @@ class Searches:
     async def search(
         self, request: SearchRequest, notes: Sequence[Diagnostic], *, wait: bool, task: str | None
     ) -> SearchResult:
-        """Search the newest index.
-
-        Args:
-            request: Request from `gateway.search.request.prepare`.
-            notes: Diagnostics from `prepare`.
-            wait: As for `Gateway.search`.
-            task: As for `Gateway.search`.
+        """Search the newest index. *wait* and *task* are as for `Gateway.search`.
 
         Raises:
             InvalidRequestError: If the ranking is unknown, or its plugin is not loaded.

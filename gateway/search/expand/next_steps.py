@@ -272,12 +272,8 @@ def score_next_steps(
 ) -> NextStepScores:
     """Score the tools that may come after the tools at *used*. Those at *used* are excluded.
 
-    Args:
-        snapshot: The index. It must have a graph.
-        used: Positions of the tools just used, in the order of use; not empty.
-        reasons: Reasons from the task; empty if the task is unknown.
-        mask: Entities that may be suggested.
-        learned: Learned edges. They add candidates, but do not change scores here.
+    The snapshot must have a graph, and *used* must not be empty. Learned edges add candidates, but
+    do not change scores here.
     """
     index, graph = snapshot.vectors, snapshot.graph
     if graph is None:
@@ -346,13 +342,8 @@ def _edges_after(graph: ToolGraph, used: Sequence[int], mask: Mask) -> dict[int,
 def following_clauses(clauses: Matrix, index: CatalogVectors, mean: Vector, used: int) -> Matrix:
     """Return the clause of a long request that a tool fulfilled, and the next two clauses.
 
-    People usually write clauses in the order of execution. Empty if the request has fewer than two.
-
-    Args:
-        clauses: Unit vectors of the request's clauses, in their order, shape (c, d).
-        index: The vectors of the catalog.
-        mean: Mean vector of the catalog.
-        used: Position of the tool in the snapshot.
+    People usually write clauses in the order of execution. Empty if *clauses* has fewer than two
+    rows, shape (c, d). *mean* is the mean vector of the catalog, and *used* the tool's position.
     """
     if len(clauses) < 2:
         return clauses[:0]

@@ -97,10 +97,7 @@ class Gatherer:
     def gather(self, text_hits: Sequence[tuple[int, float]], learned: LearnedSteps) -> Supplements:
         """Return the supplements of the matches.
 
-        Args:
-            text_hits: Hits of the graph's text search, as pairs of position and share of the
-                query's words in the node, 0 to 1.
-            learned: Learned next steps, listed after declared ones.
+        *text_hits* are pairs of position and share of the query's words in the graph node, 0 to 1.
         """
         for declared in (True, False) if self.graph.has_declared else (False,):
             self.add_prerequisites(declared=declared)
@@ -112,13 +109,11 @@ class Gatherer:
         return self.added
 
     def add_prerequisites(self, *, declared: bool) -> None:
-        """List prerequisites of the best matches, by match and then by distance.
+        """List declared or derived prerequisites of the best matches, by match and then by
+        distance.
 
         A match that a better match needs is listed too, outside the limit. It thereby moves up
         where all lists are shown as one.
-
-        Args:
-            declared: True for prerequisites that the host declares, False for derived ones.
         """
         if self.options.prerequisites == "off":
             return
@@ -226,10 +221,7 @@ class Gatherer:
         self.listed.update(supplement.position for supplement in supplements)
 
     def add_text_hits(self, hits: Sequence[tuple[int, float]]) -> None:
-        """List text hits inside the window as related if their share is near the best hit's share.
-
-        *hits* are pairs of position and share of the query's words in the node.
-        """
+        """List text hits inside the window as related if their share is near the best share."""
         floor = RELATED_COVERAGE * max((coverage for _, coverage in hits), default=0.0)
         room = self.options.max_related - len(self.added.related)
         near = (hit for hit in hits if hit[1] >= floor and hit[0] in self.inside - self.listed)

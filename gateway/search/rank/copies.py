@@ -23,13 +23,8 @@ def move_copies(
     """Move copies among the first ranks behind the first five tools that are not copies.
 
     Scores stay in descending order. A copy stays if *query* names its server, or if *query*
-    contains the copy's exact name and not the original's.
-
-    Args:
-        ranked: Ranking of one query.
-        query: Text of the query.
-        named: Positions of the entities whose exact name is in the query.
-        entities: Entities by position.
+    contains the copy's exact name and not the original's. *named* are positions of entities whose
+    exact name is in the query.
     """
     head = ranked.positions[:COPY_DEPTH].tolist()
     tools = [entities[position] for position in head]

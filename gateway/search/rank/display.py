@@ -69,18 +69,13 @@ def display_depth(limit: int) -> int:
 def select(
     kinds: Sequence[str], scores: Sequence[float], *, limit: int, exempt: Container[int] = ()
 ) -> list[tuple[int, float]]:
-    """Choose the ranked entities to display, in order.
+    """Choose at most *limit* ranked entities to display, in order.
 
-    Args:
-        kinds: Kind of each ranked entity, best first.
-        scores: Score of each ranked entity, descending.
-        limit: Number of entities to choose; below 1 chooses none.
-        exempt: Indices that may be displayed even with a low score.
+    *kinds* and descending *scores* describe the ranked entities.
 
     Returns:
         Pairs of index and display score, from 0 for the last considered entity to 1 for the first.
-        Indices with a display score below 0.2 that are not in *exempt* are left out, even if fewer
-        than *limit* remain.
+        Indices with a display score below 0.2 that are not in *exempt* are left out.
     """
     strong = _competing_ranks(kinds, scores, limit, exempt)
     return [
@@ -154,15 +149,10 @@ def choose(
     confidences: Callable[[Sequence[int]], Sequence[float]],
     min_confidence: float,
 ) -> tuple[Chosen, tuple[float, ...]]:
-    """Choose the matches of a search.
+    """Choose the matches of a search, from one ranking for each query.
 
-    Args:
-        lists: One ranking for each query.
-        state: The search. Its request contains the limits, and whether kinds share the ranks.
-        kinds: Returns the kinds of the entities at given positions.
-        confidences: Returns the confidences of the entities at given positions for the first query.
-        min_confidence: A match is displayed if it has this confidence, or else a sufficient display
-            score. If the display limit admits all eligible entities, all matches are displayed.
+    A match is displayed if the first query gives it *min_confidence*, or else if its display score
+    suffices. If the display limit admits all eligible entities, all matches are displayed.
 
     Returns:
         The matches, and their display scores (empty if the request has no display limit).

@@ -76,11 +76,6 @@ def attempt_plugin(work: Callable[[], T]) -> T | Failed:
 
 
 def _signal_term(signal: Signal, pool: Pool) -> Vector:
-    """Return the weighted score of *signal* for each candidate.
-
-    Raises:
-        ValueError: If the signal does not return one number for each candidate.
-    """
     term = np.asarray(signal.weight * signal.score(pool), dtype=np.float32)
     if term.shape != pool.scores.shape or not np.isfinite(term).all():
         raise ValueError(f"the signal {signal.name!r} must return one number for each candidate")
@@ -156,12 +151,7 @@ def rerank(
     """Return the indices of a ranking in their new order.
 
     An entity moves before a better one only if they are near ties and its own past calls ended
-    better.
-
-    Args:
-        ids: Entity ids, best first.
-        scores: Score of each id, on any scale, descending.
-        multipliers: Score factors, 0.85 to 1.15, keyed by id; 1 for absent ids.
+    better. *scores* are descending. *multipliers* are 0.85 to 1.15; 1 for absent ids.
     """
     if not scores:
         return []

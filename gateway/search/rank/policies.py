@@ -168,12 +168,9 @@ def has_vectors(candidates: Candidates, positions: Positions) -> _Flags:
 def explain_scores(
     evidence: PolicyEvidence, ranked: RankedList, lists: Sequence[Positions] = ()
 ) -> dict[int, Scoring]:
-    """Explain the best scores of *ranked*, keyed by position, best first.
+    """Explain the best scores of *ranked*, at most `PolicyEvidence.count`, keyed by position.
 
-    Args:
-        evidence: Evidence of the ranking. Its `count` limits the number of explanations.
-        ranked: Ranking by the policy.
-        lists: Fused lists: by vectors, then by words; empty if none were fused.
+    *lists* are the fused lists: by vectors, then by words; empty if the policy fused none.
     """
     candidates, keywords = evidence.candidates, evidence.keywords
     positions = ranked.positions[: evidence.count]
@@ -215,13 +212,9 @@ class Keywords:
 def count_keywords(
     index: BM25Index, reading: AnalyzedQuery, entities: Sequence[Entity], tools: Mask
 ) -> Keywords:
-    """Score the catalog by the keywords of one query.
+    """Score the catalog by the keywords of *reading*, which was analyzed with *index*.
 
-    Args:
-        index: Words of the catalog.
-        reading: The query, analyzed with *index*.
-        entities: Entities by position.
-        tools: Tools that raise the score of their server, shape (n,).
+    *tools* raise the score of their server, shape (n,).
     """
     fields = {name: number for number, name in enumerate(index.fields)}
 
@@ -253,7 +246,6 @@ def count_keywords(
 
 
 def _count_tools(matches: _Flags, entities: Sequence[Entity]) -> Vector:
-    """Return for each entity the number of its tools in *matches*, shape (n,)."""
     matched = (entities[position] for position in np.flatnonzero(matches).tolist())
     tools = Counter(entity.parent for entity in matched if entity.kind == "tool")
     return np.fromiter((tools[entity.id] for entity in entities), np.float32, len(entities))

@@ -30,11 +30,7 @@ class Vectors:
 
 
 class Words:
-    """Signal for entities that contain words of the request, by BM25F.
-
-    Args:
-        weight: `SearchOptions.lexical_weight`.
-    """
+    """Signal for entities that contain words of the request, by BM25F."""
 
     name, order = "words", 200
 
@@ -47,11 +43,7 @@ class Words:
 
 
 class ClauseWords:
-    """Signal for entities that contain words of one clause, by BM25F; 0 for a short request.
-
-    Args:
-        weight: `SearchOptions.lexical_weight`.
-    """
+    """Signal for entities that contain words of one clause, by BM25F; 0 for a short request."""
 
     name, order = "clause words", 300
 

@@ -35,11 +35,9 @@ class Pool:
         return self.candidates.pool
 
     def deviations(self, values: Vector) -> Vector:
-        """Return *values* of the candidates, in deviations from the mean over the eligible
-        entities.
+        """Return the candidates' *values* in deviations from the mean over the eligible entities.
 
-        Args:
-            values: One value for each entity of the catalog, shape (n,).
+        *values* has one value for each entity of the catalog, shape (n,).
         """
         return deviations_at(values, self.positions, self.mask)
 
