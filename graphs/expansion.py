@@ -21,14 +21,14 @@ from graphs.parameters import MAX_GROUP_SIZE
 
 Role = Literal["related", "next_step", "prerequisite"]
 ExcludeNode: TypeAlias = Callable[[str], bool]
-"""Function that returns True for nodes that are neither returned nor passed through."""
+"""Returns True for nodes that are neither returned nor passed through."""
 SHARED_CONCEPTS: Mapping[Role, tuple[EdgeRole, EdgeRole]] = {
     "related": ("member", "member"),
     "next_step": ("produces", "consumes"),
     "prerequisite": ("consumes", "produces"),
 }
-"""Roles of the two edges of a connection over a shared concept: from a node to the concept, and
-from a neighbour to the concept. Keyed by the role of the neighbour."""
+"""Roles of the edges from a node and from its neighbour to a shared concept, keyed by the role of
+the neighbour."""
 _RARITY = tuple(1 / (1 + log2(max(count, 1)) / 2) for count in range(MAX_GROUP_SIZE + 1))
 """Factor for a shared concept, indexed by its number of other members."""
 _Move: TypeAlias = tuple[str, float, tuple[Fact, ...]]

@@ -48,7 +48,7 @@ class GraphIndex:
     texts: BM25Index
     """Index of the searched texts of the nodes in `documents`."""
     statements: Callable[[], Iterable[Iterable[Fact]]] = tuple
-    """Function that returns the facts of the graph, grouped by source."""
+    """Returns the facts of the graph, grouped by source."""
     forbidden: frozenset[Triple] = frozenset()
     """Edges that the host forbids: subject, predicate (empty for every predicate) and object."""
     _members: dict[tuple[str, str], tuple[Fact, ...]] = field(default_factory=dict, repr=False)

@@ -33,7 +33,7 @@ FIELDS: Mapping[str, str] = {
     "description": "description",
     "text": "text",
 }
-"""Predicates whose texts are searched, each with the index field that contains its texts."""
+"""Predicates whose texts are searched, each with the index field of its texts."""
 _LabelOrder: TypeAlias = tuple[bool, bool, str, int, str, str]
 """Sort key of a node's names, best name first. The fifth item is the name itself."""
 _FieldText: TypeAlias = tuple[str, Phrase]
@@ -108,12 +108,12 @@ class GraphBuilder:
         self._fields = fields
         self._reader = DocumentReader()
         self._sources: dict[int, _Source] = {}
-        """Cached sources, keyed by `id()` of their facts. A value refers to its facts, so the facts
-        are not deleted and their `id()` is not used again."""
+        """Cached sources, keyed by `id()` of their facts. A value keeps its facts alive, so that
+        the key stays unique."""
         self._edges: tuple[object, Network] = None, nx.MultiDiGraph()
         """Edges and forbidden edges of the last build, and the network built from them."""
         self._used_count = 0
-        """Number of terms in the text index of the last graph; decides when the vocabulary is
+        """Number of terms in the last graph's text index; decides when the vocabulary is
         cleared."""
         self._forget()
 

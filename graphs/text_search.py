@@ -66,8 +66,7 @@ class FoundNode:
     words: tuple[str, ...] = ()
     """Words of the query that the text index matched, as the query spells them."""
     evidence: tuple[TextEvidence, ...] = ()
-    """Statements about the node that match the query, best first; empty if statements were not
-    searched."""
+    """Matching statements about the node, best first; empty if statements were not searched."""
 
 
 def search_text(

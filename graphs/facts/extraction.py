@@ -123,8 +123,8 @@ class FactExtractor:
     document: Document
     labels: LabelResolver
     meanings: dict[str, str] = field(default_factory=dict)
-    """Ids of the nodes of the labels looked up so far, keyed by label; an id is empty if the label
-    is unknown or ambiguous."""
+    """Ids of the nodes of the labels looked up so far, keyed by label; empty for an unknown or
+    ambiguous label."""
 
     def facts(self) -> Iterator[Fact]:
         """Yield the facts of the document, including duplicates."""
@@ -271,7 +271,6 @@ class _Reading:
     subject: str
     meanings: Mapping[str, str]
     facts: tuple[Fact, ...]
-    """Facts of the document, without duplicates."""
     bans: frozenset[Triple]
 
     @classmethod
@@ -300,8 +299,8 @@ class DocumentReader:
 
     def __init__(self) -> None:
         self._readings: dict[int, _Reading] = {}
-        """Cached facts, keyed by `id()` of the document. A value refers to its document, so the
-        document is not deleted and its `id()` is not used again."""
+        """Cached facts, keyed by `id()` of the document. A value keeps its document alive, so that
+        the key stays unique."""
         self._named: tuple[Sequence[tuple[str, ...]], Mapping[str, str]] = (), NO_NAMES
         self._labels = LabelResolver((), NO_NAMES)
 

@@ -68,8 +68,7 @@ _BY_SCRIPT: tuple[tuple[int, int, str], ...] = (
 _SCRIPT_OF_STEMMER: Mapping[str, str] = {name: name for _, _, name in _BY_SCRIPT} | {
     "nepali": "hindi", "persian": "arabic", "serbian": "russian",
 }  # fmt: skip
-"""Default stemmer of the script that each stemmer reads, keyed by stemmer. Stemmers that are not
-listed read Latin script."""
+"""Default stemmer of the script that each stemmer reads, keyed by stemmer; Latin if missing."""
 Phrase: TypeAlias = tuple[str, str]
 """A text and its BCP 47 language; empty if unknown."""
 Fields: TypeAlias = Mapping[str, str | tuple[Phrase, ...]]
@@ -182,8 +181,7 @@ def _tokens(chunk: str, language: str) -> tuple[Token, ...]:
 
 @cache
 def _runs() -> re.Pattern[str]:
-    # Compiled at first use, because it takes as long as all other expressions, and few texts need
-    # it.
+    # Compiled at first use, because that is slow and few texts need it.
     return re.compile(rf"([{_UNSPACED}]+)|([^{_UNSPACED}]+)")
 
 
@@ -255,8 +253,8 @@ class DocumentTokens:
     """
 
     entries: bytes
-    """Pairs of int32, ascending by field: the id of a term, and its count in a field. The second
-    number is count x (number of fields) + position of the field."""
+    """Pairs of int32, ascending by field: the id of a term, and count x (number of fields) +
+    position of the field."""
     words: bytes
     """Ids of the written words of the document, as in `Vocabulary.words`."""
     languages: frozenset[str]
@@ -272,12 +270,10 @@ class Vocabulary:
     def __init__(self, weights: Mapping[str, float]) -> None:
         self.weights = weights
         self.terms: dict[str, int] = {}
-        """Id of each term, keyed by term."""
         self.words: dict[tuple[str, int], int] = {}
         """Id of each pair of a written word and its term's id."""
         self._languages: dict[frozenset[str], frozenset[str]] = {}
-        """All sets of languages of documents, so that documents with equal sets share one
-        object."""
+        """Sets of languages, so that documents with equal sets share one object."""
 
     def tokenize(self, document: Fields) -> DocumentTokens:
         """Tokenize *document* and count its terms."""
@@ -287,7 +283,6 @@ class Vocabulary:
         for number, name in enumerate(self.weights):
             counts: dict[int, int] = {}
             value = document.get(name, "")
-            # A plain string is one text without a language.
             phrases = ((value, ""),) if isinstance(value, str) else value
             for text, language in phrases if value else ():
                 languages.add(language)

@@ -42,8 +42,7 @@ Query: TypeAlias = str | Sequence[Token] | AnalyzedQuery
 """A text, its tokens, or the result of `BM25Index.analyze`."""
 _ENTRY_BYTES = 2 * np.dtype(np.int32).itemsize
 _TermMatches: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Three arrays about one word of a query: the matched documents, the word's share of the score of
-each document, and its share of the coverage of each document."""
+"""Matches of one word: documents, and the word's share of each document's score and coverage."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,7 +50,6 @@ class BM25Index:
     """The documents that contain each term, and the weight of the term in each document."""
 
     size: int
-    """Number of documents."""
     fields: tuple[str, ...]
     """Names of the indexed fields, in the order that other arrays use."""
     languages: tuple[str, ...]
@@ -65,18 +63,16 @@ class BM25Index:
     idf: np.ndarray
     """Inverse document frequency of each term, float32, > 0."""
     offsets: np.ndarray
-    """Start of each term's postings in `positions` and `impacts`, and the end of the last,
+    """Start of each term's postings in `positions` and `impacts`, and the end of the last;
     int64."""
     positions: np.ndarray
     """Positions of the documents that contain a term, ascending within a term, int32."""
     impacts: np.ndarray
     """Score that the term of each posting adds to its document, float32."""
     entry_offsets: np.ndarray
-    """Start of each posting's fields in `entry_fields`, and the end of the last; int32, or int64 if
-    too large."""
+    """Start of each posting's fields in `entry_fields`, and the end of the last; int32 or int64."""
     entry_fields: np.ndarray
-    """Positions of the fields in which the document of a posting contains the term, ascending,
-    uint8."""
+    """Fields in which the document of a posting contains the term, ascending positions, uint8."""
     lengths: np.ndarray
     """Number of terms of each document in each field, int32, shape (documents, fields)."""
     _resolved: dict[Token, tuple[QueryTerm, ...]] = field(

@@ -16,8 +16,8 @@ import numpy as np
 from graphs import parameters
 
 Expansion: TypeAlias = tuple[tuple[int, ...], float]
-"""Rows of the index terms that a document must all contain, and the share of the word's weight that
-such a match counts."""
+"""Rows of index terms that a document must all contain, and the match's share of the word's
+weight."""
 _MARK = "$"
 
 
@@ -26,10 +26,8 @@ class QueryTerm:
     """One word of a query, resolved against an index."""
 
     word: str
-    """The word as the query spells it."""
     expansions: tuple[Expansion, ...]
-    """Alternative matches of the word; for each document, the best one counts. Empty if no document
-    can match."""
+    """Alternative matches of the word; for each document, the best one counts."""
     weight: float
     """Inverse document frequency of the word, > 0."""
     is_spelling_correction: bool = False
@@ -49,7 +47,6 @@ class AnalyzedQuery:
     """A query whose words are looked up in an index, without scores of documents."""
 
     terms: tuple[QueryTerm, ...]
-    """The words of the query, as found in the index."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -82,7 +79,7 @@ class Hits(AnalyzedQuery):
     scores: np.ndarray
     """BM25F score of each document, float32; 0 without a match."""
     coverage: np.ndarray
-    """Share of the query's words that each document matches, weighted by idf, float32 in [0, 1]."""
+    """Share of the query's words in each document, weighted by idf, float32 in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +87,8 @@ class DocumentMatches:
     """Matches of a query in selected documents. Each list has one item per selected document."""
 
     scores: list[float]
-    """BM25F score of each document."""
     coverage: list[float]
-    """Share of the query's words that each document matches, weighted by idf, in [0, 1]."""
+    """Share of the query's words in each document, weighted by idf, in [0, 1]."""
     words: list[tuple[str, ...]]
     """Words that each document matches, as the query spells them."""
 
@@ -136,12 +132,11 @@ class TrigramIndex:
             return ()
         members = [self._members[self._offsets[row] : self._offsets[row + 1]] for row in rows]
         counts = np.bincount(np.concatenate(members), minlength=len(self._words))
-        # One edit changes at most three trigrams, so a word that shares less than a third of the
-        # trigrams is not similar.
+        # One edit changes at most three trigrams, so similar words share at least a third.
         sharing = (counts >= max(1, len(word) // 3)).nonzero()[0]
         if len(sharing) > parameters.MAX_CANDIDATES:
-            # More candidates are used if they share as many trigrams as the last one, so that the
-            # order of the words does not matter.
+            # Keep all words that share as many trigrams as the last one, so that their order does
+            # not matter.
             shared = counts[sharing]
             last = np.partition(shared, -parameters.MAX_CANDIDATES)[-parameters.MAX_CANDIDATES]
             sharing = sharing[shared >= last]

@@ -86,7 +86,7 @@ class Body:
                 continue
             lines = token.content.split("\n")
             if before.type == "heading_open":
-                # A heading is one line, even if it was written on several lines.
+                # A heading is one line, even if written on several.
                 lines = [" ".join(token.content.split())]
             for number, text in enumerate(lines, (token.map or [0])[0] + 1):
                 arrow = self._arrow(text, number, prefixes)
@@ -98,7 +98,7 @@ class Body:
                 yield from self._mentions(_CODE.sub("", text), number)
 
     def _arrow(self, text: str, line: int, prefixes: Mapping[str, str]) -> Edge | Notice | None:
-        # An arrow inside a code span is an example, an arrow between two code spans is a statement.
+        # An arrow inside a code span is an example. An arrow between two code spans is a statement.
         bare = _CODE.sub(lambda code: "`" * len(code[0]), text)
         end = bare.find("-->")
         start = bare.rfind("--", 0, max(end, 0))

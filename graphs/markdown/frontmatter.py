@@ -15,7 +15,7 @@ import yaml
 from graphs.errors import DocumentError
 from graphs.parameters import MAX_FRONT_MATTER_BYTES, MAX_FRONT_MATTER_DEPTH
 
-# If available, libyaml is ten times faster and gives the same events.
+# libyaml is ten times faster and gives the same events.
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TOO_DEEP = f"the front matter is nested deeper than {MAX_FRONT_MATTER_DEPTH}: flatten it"
 
@@ -60,8 +60,7 @@ def read(block: str, *, path: str = "", line: int = 2) -> dict[Key, Value]:
         raise reader.fault("the front matter is longer than 64 kB: move text into the body")
     try:
         events = yaml.parse(block.encode("utf-8"), Loader=_LOADER)
-        # The first two events are the starts of stream and document. An empty document has no
-        # values.
+        # The first two events start the stream and the document. An empty document has no values.
         front = next(reader.values(islice(events, 2, None)), {})
     except UnicodeEncodeError as error:
         raise reader.fault(

@@ -52,13 +52,12 @@ _RDFLIB_ERRORS = (
     AttributeError,
     AssertionError,
 )
-"""Errors that rdflib raises for invalid text."""
 
 
 def to_turtle(facts: Iterable[Fact]) -> str:
     """Write *facts* as Turtle."""
     graph = to_rdf(facts)
-    # The predicates are sorted, so that namespaces without a prefix get the same numbers each time.
+    # Sorted, so that namespaces without a prefix get the same numbers each time.
     for predicate in sorted(map(str, graph.predicates(unique=True))):
         with suppress(ValueError):
             graph.compute_qname(predicate)
@@ -270,7 +269,7 @@ def _read_facts(text: str, form: str, *, path: str, declared: bool) -> tuple[Fac
         raise DocumentError("nested too deeply: flatten it", path=path) from error
     except _RDFLIB_ERRORS as error:
         raise DocumentError(f"not {form}: {error}", path=path) from error
-    # A node that describes a statement is ignored if the text does not make that statement.
+    # A node about a statement is ignored if the text does not make that statement.
     nodes = {
         tuple(graph.value(node, part) for part in (RDF.subject, RDF.predicate, RDF.object)): node
         for node in graph.subjects(RDF.type, RDF.Statement)

@@ -1,6 +1,4 @@
-"""SHACL validation of a graph against the shapes of the dialect. Requires the extra ``shacl``
-(pyshacl).
-"""
+"""SHACL validation of a graph against the dialect's shapes. Requires the extra ``shacl``."""
 
 from __future__ import annotations
 
@@ -31,7 +29,6 @@ class ShapeViolation:
     """Wrong value; empty if a value is missing."""
     severity: Literal["violation", "warning"]
     detail: str
-    """Description of the violation."""
 
 
 def validate(facts: Iterable[Fact], *, shapes: str = "") -> tuple[ShapeViolation, ...]:

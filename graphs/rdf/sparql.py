@@ -49,21 +49,18 @@ sys.path.append(sys.argv[1])
 from graphs.rdf.sparql import serve
 serve(sys.stdin, sys.stdout)
 """
-"""Python code that the query process runs. It adds the folder of the package to the import path,
-because a new interpreter may not find the package."""
+"""Program of the query process. A new interpreter may not find the package without its path."""
 _REFUSED_PARTS: Mapping[str, str] = {
     "DatasetClause": "FROM is refused: there is only one graph, and nothing is fetched",
     "GraphGraphPattern": "GRAPH is refused: there is only one graph",
 }
 _SERVICE = re.compile(r"service\s*<(.*?)>\s*\{(.*)\}\s*", re.DOTALL | re.IGNORECASE)
 AskService: TypeAlias = Callable[[str], Mapping[str, Any]]
-"""Function that sends a query to an endpoint and returns SPARQL results in JSON, or raises
-`QueryError`."""
+"""Sends a query to an endpoint and returns SPARQL results in JSON, or raises `QueryError`."""
 NO_SERVICES: Mapping[str, AskService] = {}
 _RDFLIB_ERRORS = (
     SPARQLError, NotImplementedError, ValueError, TypeError, LookupError, AttributeError, re.error
 )  # fmt: skip
-"""Errors that rdflib raises for invalid queries."""
 Kind: TypeAlias = Literal["select", "ask", "construct", "describe"]
 
 
@@ -89,8 +86,7 @@ class Answer:
 
     kind: Kind
     columns: tuple[str, ...] = ()
-    """Names of the variables in order; for CONSTRUCT and DESCRIBE, subject, predicate and
-    object."""
+    """Names of the variables in order; for CONSTRUCT and DESCRIBE, subject, predicate, object."""
     rows: tuple[Row, ...] = ()
     """Solutions, with None for unbound variables; for CONSTRUCT and DESCRIBE, the triples."""
     value: bool | None = None
