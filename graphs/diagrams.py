@@ -41,9 +41,7 @@ def to_dot(index: GraphIndex, *, centre: str | None = None, hops: int = 1) -> st
 
 
 def _excerpt(index: GraphIndex, centre: str | None, hops: int) -> list[Fact]:
-    """Return the edges near the node *centre*, sorted by subject, predicate and object. An unknown
-    node gives no edges; None gives all edges.
-    """
+    """Return the edges near *centre*; None gives all edges. An unknown node gives none."""
     network = index.network
     if centre is not None:
         if centre not in network:

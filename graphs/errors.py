@@ -1,12 +1,8 @@
 """Errors of the package `graphs`.
 
-GraphError
-├── DocumentError
-├── QueryError
-│   └── QueryTimeoutError
-└── ExtraError
+GraphError ├── DocumentError ├── QueryError │   └── QueryTimeoutError └── ExtraError
 
-A rule of a document that cannot be read does not raise an error. It is skipped with a `Notice`.
+An unreadable rule of a document does not raise an error. It is skipped with a `Notice`.
 """
 
 from __future__ import annotations

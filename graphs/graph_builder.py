@@ -1,8 +1,7 @@
 """Compiler of a graph from documents and derived facts, which reuses results of earlier builds.
 
-The builder caches the edges and labels of each source of facts, and the tokens of each node. If an
-edge changes, a new network is made, so existing graphs never change. A later build gives the same
-result as a first build.
+Existing graphs never change, because a changed edge leads to a new network. A later build gives the
+same result as a first build.
 """
 
 from __future__ import annotations
@@ -90,12 +89,11 @@ class _Source:
 
 
 class GraphBuilder:
-    """Compiles a graph again whenever its documents change. Not thread-safe, but the graphs are
-    immutable.
+    """Compiles immutable graphs from changing documents. Not thread-safe.
 
     Args:
         weights: Weight of each text field, as in `graphs.parameters.FIELD_WEIGHTS`.
-        fields: Function that returns the text fields of a row passed to `build`.
+        fields: Returns the text fields of a row passed to `build`.
     """
 
     def __init__(
@@ -135,15 +133,16 @@ class GraphBuilder:
     ) -> GraphIndex:
         """Compile *documents*, and *derived* facts that the documents of the host do not forbid.
 
+        An unchanged document, part of *derived* or row must be the same object as before.
+
         Args:
-            documents: All documents. An unchanged document must be the same object as before.
+            documents: All documents.
             names: The host's names, as in `graphs.facts.extraction.extract_facts`.
             others: Ids and titles of further nodes that labels may name.
-            derived: Facts of the host's own rules, in parts that can be iterated repeatedly. An
-                unchanged part must be the same object as before.
-            rows: Searchable nodes in order, with the argument of ``fields`` for each. An unchanged
-                row must be the same object as before. Texts that the host declares are added. None
-                makes all documents searchable, with all stated texts.
+            derived: Facts of the host's own rules, in parts that can be iterated repeatedly.
+            rows: Searchable nodes in order, with the argument of ``fields`` for each. Texts that
+                the host declares are added. None makes all documents searchable, with all stated
+                texts.
             texts: Result of `index` for *rows*, used if no texts are added.
         """
         if texts is None:
@@ -178,20 +177,16 @@ class GraphBuilder:
         )
 
     def _network(self, sources: Iterable[_Source], bans: frozenset[Triple]) -> Network:
-        """Return the network of the edges of all *sources*. If no edge changed, it is the same
-        object as in the last build.
-        """
+        """Return the network of the edges of all *sources*; the same object if no edge changed."""
         edges = [source.edges for source in sources]
         if self._edges[0] != (edges, bans):
             self._edges = (edges, bans), network_of(merge_facts(edges, bans))
         return self._edges[1]
 
     def index(self, rows: Mapping[str, object]) -> BM25Index:
-        """Index the texts of *rows*. A row that is the same object as in the last build is not
-        tokenized again.
+        """Index the texts of *rows*, which are arguments of ``fields``, keyed by node id.
 
-        Args:
-            rows: Arguments of ``fields``, keyed by node id.
+        Only new row objects are tokenized.
         """
         self._forget_unused()
         return self._index(rows, {})
@@ -234,9 +229,7 @@ def compile_facts(facts: Iterable[Fact]) -> GraphIndex:
 def _added_texts(
     sources: Iterable[_Source], labels: Mapping[str, str], rows: Container[str]
 ) -> dict[str, list[_FieldText]]:
-    """Return the texts that *sources* add to *rows*, keyed by node id. Rows without added texts are
-    absent.
-    """
+    """Return the texts that *sources* add to *rows*, keyed by node id, if any."""
     added: defaultdict[str, list[_FieldText]] = defaultdict(list)
     for source in sources:
         for node, texts in source.texts.items():
@@ -261,9 +254,7 @@ def _kinds(network: Network, documents: Iterable[str]) -> dict[str, str]:
 
 
 def _labels(sources: Sequence[_Source]) -> dict[str, str]:
-    """Return one name of each node, keyed by node id: the best declared name, or else the first
-    derived name.
-    """
+    """Return each node's best declared name, or else its first derived name, keyed by node id."""
     names: dict[str, str] = {}
     for source in reversed(sources):
         names |= source.derived_labels

@@ -1,9 +1,8 @@
 """Search for nodes by a query: in their texts, in their statements, or in both.
 
 * ``words``: the text index, which also finds similar spellings, and members of a group by its name.
-* ``schema``: statements of names, descriptions, keywords and topics. Each statement that contains a
-  word of the query is evidence, with its file and line.
-* ``hybrid``: both, merged by reciprocal ranks. A node occurs once.
+* ``schema``: statements of names, descriptions, keywords and topics.
+* ``hybrid``: both, merged by reciprocal ranks.
 """
 
 from __future__ import annotations
@@ -72,14 +71,10 @@ class FoundNode:
 def search_text(
     index: GraphIndex, text: str, *, limit: int, allowed: Callable[[str], bool] | None = None
 ) -> tuple[TextMatch, ...]:
-    """Find the documents whose texts match *text*.
+    """Find the documents whose texts match *text*. An empty text finds nothing.
 
-    Args:
-        index: The graph.
-        text: Query in any language. An empty query finds nothing.
-        limit: Maximum number of documents.
-        allowed: Function that returns True for ids of documents that may be found. It is called
-            with the best documents in turn, until there are enough. None allows all.
+    *allowed* returns whether the document with an id may be found. It is called with the best
+    documents in turn, until there are enough.
 
     Returns:
         Matches, best first, equal scores by label and id.
@@ -112,7 +107,7 @@ def find(
     weights: Mapping[str, float] = SCHEMA_WEIGHTS,
     allowed: Callable[[str], bool] | None = None,
 ) -> tuple[FoundNode, ...]:
-    """Find the nodes that match the query *text*.
+    """Find the nodes that match the query *text*, best first, equal scores by label and id.
 
     Args:
         index: The graph.
@@ -121,10 +116,7 @@ def find(
         limit: Maximum number of nodes.
         weights: Score of a text that equals the query, keyed by predicate, in (0, 1]. The text of
             an edge is the name of its object. Used in the modes ``schema`` and ``hybrid``.
-        allowed: Function that returns True for ids of nodes that may be found. None allows all.
-
-    Returns:
-        Nodes, best first, equal scores by label and id.
+        allowed: Returns whether the node with an id may be found. None allows all.
     """
     pool = FIND_POOL * limit if mode == "hybrid" else limit
     lists = []
@@ -211,7 +203,5 @@ def _by_schema(
 
 
 def _line(fact: Fact) -> int:
-    """Return the line of the statement *fact*. Texts of the front matter have no line of their own
-    and get the first line of the document.
-    """
+    """Return the line of *fact*; 1 for front matter, 0 without a file."""
     return fact.line or int(bool(fact.path))

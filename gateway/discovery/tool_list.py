@@ -183,8 +183,7 @@ class ToolListBuilder:
         )
 
     def names(self, searchable: SearchableTools, host: Collection[str] = ()) -> MetaNames:
-        """Choose names for the meta-tools that differ from the names in *host* and in the catalog.
-        """
+        """Choose names for the meta-tools that are neither in *host* nor in the catalog."""
         return meta_names(self._options, host, avoid=searchable.by_name, added=self._added)
 
     def _found(

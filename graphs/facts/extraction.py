@@ -1,9 +1,7 @@
 """Extraction of facts from documents.
 
-* A label is looked up among the host's names first, then among the documents. A label that is not
-  found becomes a concept. An ambiguous label, such as the title of two documents, refers to
-  neither.
-* A fact contains the file and line of its statement.
+A label is looked up among the host's names first, then among the documents. An unknown label
+becomes a concept. An ambiguous label, such as the title of two documents, refers to neither.
 """
 
 from __future__ import annotations
@@ -82,8 +80,7 @@ class LabelResolver:
         yield from ((title, node) for node, title in self._others if title)
 
     def _described_node(self, document: Document) -> str:
-        """Return the id of the node that *document* describes: a node that the host named, or the
-        document itself.
+        """Return the node that the host named and *document* describes, or else *document* itself.
         """
         if not self._names or document.id in self._host_nodes:
             return document.id
@@ -106,9 +103,7 @@ class LabelResolver:
 
 
 def _unique_nodes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return node ids, keyed by name, from pairs of name and id. A name of several nodes gets an
-    empty id.
-    """
+    """Return node ids, keyed by name. A name of several nodes gets an empty id."""
     node_by_name: dict[str, str] = {}
     for name, node in pairs:
         if node_by_name.setdefault(name, node) != node:
@@ -118,7 +113,7 @@ def _unique_nodes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactExtractor:
-    """Reads the facts of one document, with their provenance."""
+    """Reads the facts of one document, with their file and line."""
 
     document: Document
     labels: LabelResolver
@@ -293,8 +288,8 @@ class _Reading:
 class DocumentReader:
     """Extracts the facts of documents and caches them. Not thread-safe.
 
-    The facts of a document are extracted again only if the document is a new object, or one of its
-    labels refers to another node.
+    Facts are extracted again only if the document is a new object, or one of its labels refers to
+    another node.
     """
 
     def __init__(self) -> None:
@@ -346,16 +341,15 @@ def extract_facts(
     """Extract the facts of *documents*.
 
     Args:
-        documents: Documents in any order. Of equal facts, the declared one is used, else the first
-            by file and line.
+        documents: Documents in any order. Equal facts are merged as in `merge_facts`.
         names: Node ids, keyed by the names that texts may use. An exact match is tried first, then
             a match without case, spaces, ``_`` and ``-``. A document whose id, title or file name
             is such a name describes that node.
         derived: Facts derived by the host's own rules, with their ``origin``.
 
     Returns:
-        Facts without duplicates: first those of the documents in order, then derived facts that no
-        declared document forbids. Empty without documents.
+        Facts of the documents in order, then derived facts that no declared document forbids,
+        without duplicates.
     """
     stated, bans = DocumentReader().read(documents, names)
     return merge_facts([*stated, derived], bans)

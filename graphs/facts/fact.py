@@ -1,9 +1,6 @@
 """Facts, which are the statements of a graph, and rules for merging equal facts.
 
-* If one of two equal facts is declared, that one is used with its own weight. Otherwise the first
-  by rule, file and line is used, with the greater weight. The order of the documents does not
-  matter.
-* Facts that the host forbids are left out, unless the host declares them itself.
+The result does not depend on the order of the documents.
 """
 
 from __future__ import annotations
@@ -52,8 +49,9 @@ _Key: TypeAlias = tuple[str, str, str, bool, str, str]
 def merge_facts(
     statements: Iterable[Iterable[Fact]], bans: Collection[Triple] = ()
 ) -> tuple[Fact, ...]:
-    """Return the facts of all *statements* in order. Equal facts are merged into one, and facts
-    that *bans* forbid are left out.
+    """Return the facts of all *statements* in order. Equal facts are merged with `stronger`.
+
+    Facts that *bans* forbid are left out, unless the host declares them.
     """
     merged: dict[_Key, Fact] = {}
     for facts in statements:
@@ -71,8 +69,10 @@ def merge_facts(
 
 
 def stronger(earlier: Fact, new: Fact) -> Fact:
-    """Return one fact for two equal facts: the declared one, or else the first by rule, file and
-    line with the greater weight.
+    """Return one fact for two equal facts: the declared one with its own weight, if one is
+    declared.
+
+    Otherwise it is the first by rule, file and line, with the greater weight.
     """
     if earlier.declared != new.declared:
         return earlier if earlier.declared else new

@@ -1,10 +1,7 @@
 """Text analysis: from texts to terms that can be compared and counted.
 
-* Equal texts give equal terms, in documents and in queries.
-* The time is linear in the length of the text, and no text raises an error.
+* Equal texts give equal terms, in documents and in queries. No text raises an error.
 * The stop list contains only English function words, so words of a domain are never removed.
-
-The class `Vocabulary` assigns ids to the terms and words of documents, for the arrays of an index.
 """
 
 from __future__ import annotations
@@ -109,8 +106,9 @@ def tokens(text: str, *, language: str = "") -> list[Token]:
 
 
 def stems(text: str) -> tuple[str, ...]:
-    """Return the stems of the words of *text*, in order and without duplicates. Function words are
-    left out as in `tokens`.
+    """Return the stems of the words in *text*, without duplicates.
+
+    Function words are left out as in `tokens`.
     """
     return tuple(dict.fromkeys(part for token in tokens(text) for part in token.parts))
 
@@ -132,8 +130,7 @@ def stem(word: str, language: str = "") -> str:
 def split_identifier(name: str) -> tuple[str, ...]:
     """Split a name at separators and case changes, casefolded and not stemmed.
 
-    Returns:
-        ``("get", "k8s", "pods")`` for ``getK8sPods``; empty for a name without letters or digits.
+    Return ``("get", "k8s", "pods")`` for ``getK8sPods``; empty without letters or digits.
     """
     chunks = _CHUNK.findall(normalize("NFKC", name).replace("_", " "))
     return tuple(part.casefold() for chunk in chunks for part in _humps(chunk))
@@ -149,9 +146,8 @@ def fold(text: str) -> str:
 def slug(label: str) -> str:
     """Make an identifier of *label* that keeps the letters of every script.
 
-    Returns:
-        Letters, marks, digits and symbols, with single hyphens between them. ASCII symbols are
-        percent-encoded (``c%2B%2B``). A long label, or one without letters, becomes its hash.
+    It has single hyphens between runs of letters, marks, digits and symbols. ASCII symbols are
+    percent-encoded (``c%2B%2B``). A long label, or one without letters, becomes its hash.
     """
     plain = normalize("NFC", normalize("NFC", label).casefold())
     spaced = "".join(mark if category(mark)[0] in "LMNS" or mark == "#" else " " for mark in plain)
@@ -247,7 +243,7 @@ def bare(word: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DocumentTokens:
-    """Counted terms of one document, with the ids that one `Vocabulary` assigned.
+    """Counted terms of one document, with the ids of one `Vocabulary`.
 
     The ids are int32 in bytes, so that an index can concatenate the ids of all documents.
     """
@@ -308,14 +304,9 @@ class Vocabulary:
 def spelt_words(
     counted: Sequence[DocumentTokens], vocabulary: Vocabulary, used: np.ndarray
 ) -> tuple[list[str], np.ndarray]:
-    """Return the words that occur in the documents as written, and for each word the row of its
-    term.
+    """Return the words of the documents as written, and for each word the row of its term.
 
-    Args:
-        counted: The documents.
-        vocabulary: Vocabulary of the documents.
-        used: Ids of the terms in the index, ascending. The position of an id is the row of its
-            term.
+    *used* are the ids of the terms in the index, ascending. The position of an id is its row.
     """
     numbers = concatenate_numbers([document.words for document in counted], 1)[:, 0]
     uses = np.bincount(numbers, minlength=len(vocabulary.words))
@@ -326,15 +317,14 @@ def spelt_words(
 
 
 def concatenate_numbers(parts: Iterable[bytes], width: int) -> np.ndarray:
-    """Return the int32 numbers that the bytes of *parts* contain, as rows of *width* numbers."""
+    """Return the int32 numbers in the bytes of *parts*, as rows of *width* numbers."""
     return np.frombuffer(b"".join(parts), np.int32).reshape(-1, width)
 
 
 def stable_order(numbers: np.ndarray) -> np.ndarray:
     """Return the indices that sort *numbers*; equal numbers keep their order.
 
-    The numbers are int32, >= 0. They are sorted 16 bits at a time, because numpy does that in
-    linear time.
+    The numbers are int32, >= 0. They are sorted 16 bits at a time, which takes linear time.
     """
     order = np.argsort((numbers & 0xFFFF).astype(np.uint16), kind="stable")
     if numbers.size and int(numbers.max()) > 0xFFFF:

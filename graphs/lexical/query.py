@@ -1,8 +1,7 @@
 """Queries resolved against a text index: matches of their words, and corrections of misspelt words.
 
-Candidates for a misspelt word share character trigrams with it, so the cost does not grow with the
-vocabulary. The edit distance then selects among them; if no candidate is near enough, the
-Jaro-Winkler similarity does.
+Candidates for a misspelt word share character trigrams with it. The edit distance selects among
+them; if no candidate is near enough, the Jaro-Winkler similarity does.
 """
 
 from __future__ import annotations
@@ -34,9 +33,7 @@ class QueryTerm:
     """True if the index does not contain the word. The expansions are then similar spellings."""
 
     def discounted(self, factor: float) -> QueryTerm:
-        """Return this term; if it is a spelling correction, its shares are multiplied by
-        *factor*.
-        """
+        """Return this term. The shares of a spelling correction are multiplied by *factor*."""
         if not self.is_spelling_correction:
             return self
         return replace(self, expansions=tuple((rows, s * factor) for rows, s in self.expansions))
@@ -65,9 +62,7 @@ class AnalyzedQuery:
 
     @property
     def known_share(self) -> float:
-        """Share of the query's words that documents contain in this spelling, weighted by idf, 0
-        to 1.
-        """
+        """Share of the query's words that documents contain in this spelling, by idf, 0 to 1."""
         spelt = (term for term in self.terms if term.expansions and not term.is_spelling_correction)
         return sum(term.weight for term in spelt) / self.weight
 
@@ -84,7 +79,7 @@ class Hits(AnalyzedQuery):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentMatches:
-    """Matches of a query in selected documents. Each list has one item per selected document."""
+    """Matches of a query in selected documents, one item per document in each list."""
 
     scores: list[float]
     coverage: list[float]
@@ -96,9 +91,8 @@ class DocumentMatches:
 class TrigramIndex:
     """An immutable index of words by their character trigrams.
 
-    Args:
-        words: The words. The id of a word is its position. Words of more than 32 characters are
-            never suggested.
+    The id of a word is its position in *words*. Words of more than 32 characters are never
+    suggested.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -119,8 +113,7 @@ class TrigramIndex:
 
         Returns:
             Up to three pairs of an indexed word and its share (how much a match of it counts), in
-            (0, 1], best first. Empty for words with digits or more than 32 characters, and if no
-            indexed word is similar.
+            (0, 1], best first. Empty for words with digits or more than 32 characters.
         """
         has_digits = any(mark.isdigit() for mark in word)
         if len(word) > parameters.MAX_WORD_LENGTH or has_digits or not self._grams.size:
@@ -152,9 +145,7 @@ def _best_first(suggestion: tuple[str, float]) -> tuple[float, str]:
 
 
 def _similar_words(word: str, candidates: dict[int, str]) -> dict[int, float]:
-    """Return the ids of the candidates that are similar to *word*, each with its share (how much a
-    match of it counts).
-    """
+    """Return the shares of the candidates that are similar to *word*, keyed by id."""
     from rapidfuzz import process  # noqa: PLC0415  (only a misspelt word needs it)
     from rapidfuzz.distance import OSA, JaroWinkler  # noqa: PLC0415  (only a misspelt word needs it)
 
@@ -172,8 +163,9 @@ def _similar_words(word: str, candidates: dict[int, str]) -> dict[int, float]:
 
 
 def _trigrams(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return two parallel arrays with one item per trigram: the position of its word in *words*,
-    and its three characters packed into an int64. Each word has a boundary mark at both ends.
+    """Return the trigrams of *words* as two parallel arrays: word positions, and packed characters.
+
+    Three characters are packed into an int64. Each word has a boundary mark at both ends.
     """
     marked = "".join(f"{_MARK}{word}{_MARK}" for word in words)
     points = np.frombuffer(marked.encode("utf-32-le", "surrogatepass"), dtype="<u4")

@@ -1,7 +1,6 @@
 """Body of a Markdown-LD text: sections, links and arrows.
 
-* Only the block structure is parsed. Facts do not need inline structure, and hostile text can make
-  its parsing slow.
+* Only the block structure is parsed, because hostile text can make inline parsing slow.
 * A link to another document, ``[[a wikilink]]`` and ``A --predicate--> B`` are statements.
 """
 
@@ -77,9 +76,8 @@ class Body:
         """Yield the statements in order. An empty subject means the document itself.
 
         Args:
-            prefixes: Namespaces that the document defines, keyed by prefix, for the predicates of
-                arrows.
-            notices: List to which a notice is added for each arrow that cannot be read.
+            prefixes: Namespaces that the document defines, keyed by prefix.
+            notices: A notice is added for each arrow that cannot be read.
         """
         for before, token in pairwise(self._tokens):
             if token.type != "inline":

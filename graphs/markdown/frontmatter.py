@@ -42,15 +42,12 @@ Value: TypeAlias = "Scalar | list[Value] | dict[Key, Value]"
 
 
 def read(block: str, *, path: str = "", line: int = 2) -> dict[Key, Value]:
-    """Read a front matter block.
+    """Read a front matter block; empty for an empty block.
 
     Args:
         block: Text between the fences.
         path: Path of the document, for messages.
         line: Line number in the document on which the block begins.
-
-    Returns:
-        The mapping, with keys of the class `Key`; empty for an empty block.
 
     Raises:
         DocumentError: If the block is not a mapping, or uses a refused feature.

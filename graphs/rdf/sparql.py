@@ -2,9 +2,9 @@
 
 * Nothing is fetched, except from endpoints that the caller allows for SERVICE. The caller's
   functions query them, outside the process of the query.
-* Each query runs in its own process, which ends itself at its time limit. Answers are plain values.
-* A query is parsed and checked before it runs. Updates, FROM, GRAPH, and SERVICE with an endpoint
-  that is not allowed are refused.
+* Each query runs in its own process, which ends itself at its time limit.
+* A query is checked before it runs. Updates, FROM, GRAPH and SERVICE with other endpoints are
+  refused.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _exchange(
 ) -> Any:
     """Return the reply of the query process, or None if it ended without one.
 
-    Requests of the process to endpoints are answered in the meantime.
+    Meanwhile, requests of the process to endpoints are answered.
     """
     requests, replies = cast("IO[str]", child.stdin), cast("IO[str]", child.stdout)
     with suppress(BrokenPipeError):
@@ -177,8 +177,7 @@ def _write(file: IO[str], message: object) -> None:
 
 
 def serve(requests: IO[str], replies: IO[str]) -> None:
-    """Answer one request of `query_sparql` inside the query process, with an answer or an error
-    text.
+    """Answer one request of `query_sparql` inside the query process, maybe with an error text.
 
     A watchdog outside Python's own threads ends the process at the time limit, even during a
     hostile regular expression.
@@ -209,9 +208,7 @@ def answer(
     limit: int = parameters.QUERY_LIMIT,
     services: Mapping[str, AskService] = NO_SERVICES,
 ) -> Answer:
-    """Answer the SPARQL query *text* over *graph*, with the checks of `query_sparql` but without a
-    time limit.
-    """
+    """Answer the SPARQL query *text* over *graph* like `query_sparql`, but without a time limit."""
     CUSTOM_EVALS["service"] = partial(_evaluate_service, services)
     try:
         result = graph.query(_parse(text, services))
@@ -240,8 +237,9 @@ def answer(
 def _evaluate_service(
     services: Mapping[str, AskService], context: QueryContext, part: CompValue
 ) -> Iterator[FrozenBindings]:
-    """Evaluate a SERVICE part of a query with the caller's functions. It replaces the function of
-    rdflib, which would fetch any URL in a query.
+    """Evaluate a SERVICE part of a query with the caller's functions.
+
+    This replaces the function of rdflib, which would fetch any URL in a query.
     """
     if part.name != "ServiceGraphPattern":
         # This error makes rdflib evaluate the part as usual.
