@@ -148,7 +148,6 @@ class _Traversal:
         return sorted((-score, label(node), node, way) for node, (score, way) in best.items())
 
     def _moves(self, node: str) -> Iterator[_Move]:
-        """Yield the steps from *node* to neighbours. Several may lead to the same neighbour."""
         for edge in self._read(self.index.edges_from(node, self.role)):
             if self._may_reach(edge.object):
                 yield edge.object, _strength(edge), (edge,)

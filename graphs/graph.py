@@ -1,10 +1,9 @@
 """The graph: a `networkx.MultiDiGraph` of typed edges, with an index of the texts of its documents.
 
-* The kind of a node is ``document``, ``group`` (a concept or thing that the host declares members
-  of), ``concept`` or ``other``.
+* The kind of a node is ``document``, ``group`` (a node with members declared by the host),
+  ``concept`` or ``other``.
 * The network contains only nodes with an edge.
 * The key of an edge is its predicate. Its data contain ``fact``, the statement of the edge.
-* A group, topic or kind of data is a node of its own. Its members are not linked to each other.
 """
 
 from __future__ import annotations
@@ -72,10 +71,8 @@ class GraphIndex:
         edges.
 
         A node has ``label`` and ``kind``. An edge has ``role``, ``rule`` (empty if a document
-        states it), ``weight``, ``declared``, ``path`` and ``line``.
-
-        Args:
-            names: New ids, keyed by old id. Other nodes keep their ids.
+        states it), ``weight``, ``declared``, ``path`` and ``line``. Nodes that *names* lacks keep
+        their ids.
         """
         network: Network = nx.MultiDiGraph()
         for node, kind in self.kinds.items():

@@ -92,7 +92,7 @@ class GraphBuilder:
     """Compiles immutable graphs from changing documents. Not thread-safe.
 
     Args:
-        weights: Weight of each text field, as in `graphs.parameters.FIELD_WEIGHTS`.
+        weights: Weight of each text field, as in `FIELD_WEIGHTS`.
         fields: Returns the text fields of a row passed to `build`.
     """
 
@@ -137,12 +137,11 @@ class GraphBuilder:
 
         Args:
             documents: All documents.
-            names: The host's names, as in `graphs.facts.extraction.extract_facts`.
+            names: The host's names, as in `extract_facts`.
             others: Ids and titles of further nodes that labels may name.
             derived: Facts of the host's own rules, in parts that can be iterated repeatedly.
-            rows: Searchable nodes in order, with the argument of ``fields`` for each. Texts that
-                the host declares are added. None makes all documents searchable, with all stated
-                texts.
+            rows: Arguments of ``fields``, keyed by searchable node, to which texts declared by the
+                host are added. None makes all documents searchable, with all stated texts.
             texts: Result of `index` for *rows*, used if no texts are added.
         """
         if texts is None:
@@ -177,7 +176,6 @@ class GraphBuilder:
         )
 
     def _network(self, sources: Iterable[_Source], bans: frozenset[Triple]) -> Network:
-        """Return the network of the edges of all *sources*; the same object if no edge changed."""
         edges = [source.edges for source in sources]
         if self._edges[0] != (edges, bans):
             self._edges = (edges, bans), network_of(merge_facts(edges, bans))
@@ -229,7 +227,6 @@ def compile_facts(facts: Iterable[Fact]) -> GraphIndex:
 def _added_texts(
     sources: Iterable[_Source], labels: Mapping[str, str], rows: Container[str]
 ) -> dict[str, list[_FieldText]]:
-    """Return the texts that *sources* add to *rows*, keyed by node id, if any."""
     added: defaultdict[str, list[_FieldText]] = defaultdict(list)
     for source in sources:
         for node, texts in source.texts.items():
@@ -242,12 +239,10 @@ def _added_texts(
 
 
 def _is_group_edge(edge: Fact) -> bool:
-    """Return whether *edge* is a membership that the host itself states."""
     return edge.declared and EDGE_PREDICATES[edge.predicate] == "member"
 
 
 def _kinds(network: Network, documents: Iterable[str]) -> dict[str, str]:
-    """Return the kinds of the nodes of *network* and of *documents*, keyed by node."""
     groups = {edge.object for edge in edges_of(network) if _is_group_edge(edge)}
     kinds = {node: "concept" if node.startswith(CONCEPT_BASE) else "other" for node in network}
     return kinds | dict.fromkeys(groups, "group") | dict.fromkeys(documents, "document")
@@ -271,7 +266,6 @@ def _label_order(fact: Fact) -> _LabelOrder:
 
 
 def _with_phrases(fields: Fields, added: Sequence[_FieldText]) -> Fields:
-    """Return *fields* with the texts *added* to them, without duplicates."""
     if not added:
         return fields
     phrases: dict[str, dict[Phrase, None]] = {}

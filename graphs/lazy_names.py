@@ -11,8 +11,8 @@ def lazy_names(
 ) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
     """Return ``__all__``, ``__getattr__`` and ``__dir__`` of *package*.
 
-    Type checkers read the same names from the package's ``__init__.pyi``. *names* are public names
-    separated by spaces, keyed by submodule, or by the full name of another package's module.
+    *names* are public names separated by spaces, keyed by submodule, or by the full name of another
+    package's module.
 
     Example:
         >>> __all__, __getattr__, __dir__ = lazy_names("graphs.rdf", {"shapes": "validate"})

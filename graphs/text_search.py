@@ -114,8 +114,8 @@ def find(
         text: Query in any language. A query without words finds nothing.
         mode: Search in texts (``words``), in statements (``schema``), or in both (``hybrid``).
         limit: Maximum number of nodes.
-        weights: Score of a text that equals the query, keyed by predicate, in (0, 1]. The text of
-            an edge is the name of its object. Used in the modes ``schema`` and ``hybrid``.
+        weights: Score of a statement whose text equals the query, keyed by predicate, in (0, 1].
+            The text of an edge is the name of its object.
         allowed: Returns whether the node with an id may be found. None allows all.
     """
     pool = FIND_POOL * limit if mode == "hybrid" else limit
@@ -151,7 +151,6 @@ def find(
 
 
 def _name_lines(index: GraphIndex) -> Mapping[str, tuple[str, int]]:
-    """Return the path and line where the name of each node is stated, keyed by node id."""
     named = (fact for fact in index.facts if fact.predicate == "name")
     return {
         fact.subject: (fact.path, _line(fact))
@@ -164,7 +163,6 @@ def _order(node: FoundNode) -> tuple[float, str, str]:
 
 
 def _merge(by_words: list[FoundNode], by_schema: list[FoundNode]) -> list[FoundNode]:
-    """Merge two lists of nodes, each best first, by reciprocal ranks."""
     ranked = [(node, 1 / (FIND_RRF_K + rank)) for rank, node in enumerate(by_words, 1)]
     merged = {node.node: replace(node, score=score) for node, score in ranked}
     for rank, node in enumerate(by_schema, 1):
@@ -177,7 +175,6 @@ def _merge(by_words: list[FoundNode], by_schema: list[FoundNode]) -> list[FoundN
 def _by_schema(
     index: GraphIndex, text: str, weights: Mapping[str, float]
 ) -> Mapping[str, list[TextEvidence]]:
-    """Return the statements that contain words of *text*, keyed by id of the document."""
     terms = stems(text)
     evidence_by_node: defaultdict[str, list[TextEvidence]] = defaultdict(list)
     for fact in index.facts:

@@ -162,7 +162,6 @@ class Search:
         return correction.text
 
     async def _embed(self, state: SearchState, queries: Sequence[Query]) -> list[Query]:
-        """Return *queries*, with vectors if used and available. Diagnostics report a lack."""
         ranking, snapshot = state.request.ranking, state.snapshot
         is_strategy = ranking == "strategy"
         if self.strategy == "graph" if is_strategy else not self.rankings[ranking].uses_vectors:

@@ -40,10 +40,7 @@ fold_label = lru_cache(maxsize=1 << 17)(fold)
 class LabelResolver:
     """Finds the node that a label in a text refers to.
 
-    Args:
-        documents: All documents.
-        names: Node ids, keyed by the names that the host gave to nodes.
-        others: Ids and titles of further nodes.
+    *names* are the host's names of nodes. *others* are ids and titles of further nodes.
     """
 
     def __init__(
@@ -80,8 +77,7 @@ class LabelResolver:
         yield from ((title, node) for node, title in self._others if title)
 
     def _described_node(self, document: Document) -> str:
-        """Return the node that the host named and *document* describes, or else *document* itself.
-        """
+        """Return the node that *document* describes: one named by the host, or its own."""
         if not self._names or document.id in self._host_nodes:
             return document.id
         stem = document.path.rpartition("/")[2].removesuffix(".md")
@@ -202,7 +198,6 @@ class FactExtractor:
         yield from self._description_facts(node, name, link, kind)
 
     def _description_facts(self, node: str, name: str, link: Link, kind: str) -> Iterator[Fact]:
-        """Yield the facts about the node of *link*: its label, types and other descriptions."""
         if name and not link.types:
             yield from self._concept(node, link.label or name, kind, link.line)
         elif name or link.label:
@@ -307,10 +302,8 @@ class DocumentReader:
     ) -> tuple[list[tuple[Fact, ...]], frozenset[Triple]]:
         """Return the facts of each document without duplicates, and the forbidden edges.
 
-        Args:
-            documents: Documents in any order.
-            names: Node ids, keyed by the host's names, as in `extract_facts`.
-            others: Ids and titles of further nodes that labels may refer to.
+        *names* are as in `extract_facts`. *others* are ids and titles of further nodes that labels
+        may refer to.
         """
         all_documents, other_nodes = list(documents), list(others)
         titles = [
@@ -338,18 +331,17 @@ def extract_facts(
     names: Mapping[str, str] = NO_NAMES,
     derived: Iterable[Fact] = (),
 ) -> tuple[Fact, ...]:
-    """Extract the facts of *documents*.
+    """Extract the facts of *documents*. Equal facts are merged as in `merge_facts`.
 
     Args:
-        documents: Documents in any order. Equal facts are merged as in `merge_facts`.
+        documents: Documents in any order.
         names: Node ids, keyed by the names that texts may use. An exact match is tried first, then
             a match without case, spaces, ``_`` and ``-``. A document whose id, title or file name
             is such a name describes that node.
         derived: Facts derived by the host's own rules, with their ``origin``.
 
     Returns:
-        Facts of the documents in order, then derived facts that no declared document forbids,
-        without duplicates.
+        Facts of the documents in order, then derived facts that no declared document forbids.
     """
     stated, bans = DocumentReader().read(documents, names)
     return merge_facts([*stated, derived], bans)

@@ -86,7 +86,6 @@ def is_banned(fact: Fact, bans: Collection[Triple]) -> bool:
 
 
 def _ban_triples(fact: Fact) -> Iterator[Triple]:
-    """Yield all triples that would forbid *fact* if they were among the bans."""
     if fact.literal:
         return
     row = PREDICATES.get(fact.predicate)

@@ -88,14 +88,10 @@ class Token(NamedTuple):
 
 
 def tokens(text: str, *, language: str = "") -> list[Token]:
-    """Split *text* into tokens, in order.
+    """Split *text* into tokens, in order, without function words unless there are only such words.
 
-    Args:
-        text: Any text. Lone surrogates and control characters separate words.
-        language: ISO 639 code such as ``de``; empty chooses the stemmer by script.
-
-    Returns:
-        The tokens without function words, or all tokens if there are only function words.
+    Lone surrogates and control characters separate words. *language* is an ISO 639 code such as
+    ``de``; empty chooses the stemmer by script.
     """
     if not text.isascii():
         text = normalize("NFKC", text)
@@ -146,8 +142,8 @@ def fold(text: str) -> str:
 def slug(label: str) -> str:
     """Make an identifier of *label* that keeps the letters of every script.
 
-    It has single hyphens between runs of letters, marks, digits and symbols. ASCII symbols are
-    percent-encoded (``c%2B%2B``). A long label, or one without letters, becomes its hash.
+    ASCII symbols are percent-encoded (``c%2B%2B``), and other characters become single hyphens. A
+    long label, or one without letters, becomes its hash.
     """
     plain = normalize("NFC", normalize("NFC", label).casefold())
     spaced = "".join(mark if category(mark)[0] in "LMNS" or mark == "#" else " " for mark in plain)
@@ -259,8 +255,7 @@ class DocumentTokens:
 class Vocabulary:
     """Ids of the terms and words of many documents. Not thread-safe.
 
-    Args:
-        weights: Weight of each indexed field, > 0. Their order gives the positions of the fields.
+    *weights* are the weight of each indexed field, > 0, in the order of the fields' positions.
     """
 
     def __init__(self, weights: Mapping[str, float]) -> None:

@@ -193,13 +193,9 @@ class BM25Index:
 
         An identifier is contained in a field if all its parts are.
 
-        Args:
-            term: The word.
-            whole: Name of a field that is checked for containing only this word; empty checks none.
-
         Returns:
             Two arrays with one item per document: a bit for each field that contains the word,
-            uint64; and True if the field *whole* contains only the word.
+            uint64; and True if the field *whole*, if given, contains only the word.
         """
         bits = np.zeros(self.size, dtype=np.uint64)
         is_whole = np.zeros(self.size, dtype=np.bool_)
@@ -228,7 +224,6 @@ class BM25Index:
         return bits
 
     def _contains(self, row: int, positions: Sequence[int]) -> np.ndarray:
-        """Return for each document in *positions* whether it contains the term at *row*."""
         documents = self.positions[self.offsets[row] : self.offsets[row + 1]]
         if not documents.size:
             return np.zeros(len(positions), dtype=np.bool_)
@@ -270,7 +265,6 @@ class BM25Index:
         return [self.terms[form] for form in dict.fromkeys(forms) if form in self.terms]
 
     def _foreign_stems(self, spelt: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-        """Yield the terms of the words *spelt*, stemmed in each language of the indexed texts."""
         for language in self.languages:
             if language:
                 yield tuple(stem(word, language) for word in spelt)
@@ -358,7 +352,6 @@ def _lengths(
 
 
 def _usual_lengths(lengths: np.ndarray) -> np.ndarray:
-    """Return the usual length of each field, as a quantile of its lengths that are not 0."""
     columns = [column[column > 0] for column in lengths.T]
     return np.array(
         [

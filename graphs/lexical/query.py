@@ -111,9 +111,8 @@ class TrigramIndex:
     def suggest(self, word: str) -> tuple[tuple[str, float], ...]:
         """Return indexed words of which *word* may be a misspelling.
 
-        Returns:
-            Up to three pairs of an indexed word and its share (how much a match of it counts), in
-            (0, 1], best first. Empty for words with digits or more than 32 characters.
+        These are up to three pairs of a word and its share (how much a match of it counts), in (0,
+        1], best first. Empty for words with digits or more than 32 characters.
         """
         has_digits = any(mark.isdigit() for mark in word)
         if len(word) > parameters.MAX_WORD_LENGTH or has_digits or not self._grams.size:
@@ -145,7 +144,6 @@ def _best_first(suggestion: tuple[str, float]) -> tuple[float, str]:
 
 
 def _similar_words(word: str, candidates: dict[int, str]) -> dict[int, float]:
-    """Return the shares of the candidates that are similar to *word*, keyed by id."""
     from rapidfuzz import process  # noqa: PLC0415  (only a misspelt word needs it)
     from rapidfuzz.distance import OSA, JaroWinkler  # noqa: PLC0415  (only a misspelt word needs it)
 

@@ -30,11 +30,9 @@ _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
 
 
 class Body:
-    """Parser of the body of one Markdown-LD text.
+    """Parser of the body of one Markdown-LD text with front matter.
 
-    Args:
-        text: The text, with its front matter.
-        path: Path of the text. Links in the text are relative to it.
+    Links in the text are relative to *path*.
 
     Raises:
         DocumentError: If the front matter is invalid.
@@ -75,9 +73,7 @@ class Body:
     def statements(self, prefixes: Mapping[str, str], notices: list[Notice]) -> Iterator[Edge]:
         """Yield the statements in order. An empty subject means the document itself.
 
-        Args:
-            prefixes: Namespaces that the document defines, keyed by prefix.
-            notices: A notice is added for each arrow that cannot be read.
+        *prefixes* are the document's namespaces. Arrows that cannot be read are added to *notices*.
         """
         for before, token in pairwise(self._tokens):
             if token.type != "inline":

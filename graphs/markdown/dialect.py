@@ -240,7 +240,6 @@ def _mapping(**entries: str | float | tuple[str, ...]) -> str:
 
 
 def _value(value: str | float | tuple[str, ...]) -> str:
-    """Write *value* as unambiguous YAML, with texts in double quotes."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, float):
@@ -253,7 +252,6 @@ def _escape(mark: str) -> str:
 
 
 def _texts(path: Path) -> Iterator[tuple[str, bytes | str]]:
-    """Yield the path and the content of each document in the folder, bundle or file *path*."""
     if path.is_dir():
         for file in sorted(file for file in path.rglob("*.md") if file.is_file()):
             yield file.relative_to(path).as_posix(), file.read_bytes()
@@ -305,11 +303,7 @@ _FRONT = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.
 def add_edge(text: str, edge: Edge, *, path: str = "", forbidden: bool = False) -> str:
     """Return *text* with *edge* added to its front matter; unchanged if it contains the edge.
 
-    Args:
-        text: A Markdown-LD text.
-        edge: The edge, with a subject.
-        path: Path of the document, for messages.
-        forbidden: Forbid the edge instead of stating it.
+    All other characters stay. With *forbidden*, the edge is forbidden instead of stated.
 
     Raises:
         DocumentError: If the text cannot be read, or cannot be edited safely.
@@ -331,10 +325,7 @@ def add_edge(text: str, edge: Edge, *, path: str = "", forbidden: bool = False) 
 
 
 def _insert(text: str, key: str, row: str) -> str:
-    """Insert the YAML list item *row* at the start of the list *key* of the front matter.
-
-    A missing list is created.
-    """
+    """Insert the YAML list item *row* at the start of the list *key*, created if missing."""
     end = "\r\n" if "\r\n" in text else "\n"
     front = _FRONT.match(text)
     if front is None:
@@ -348,10 +339,7 @@ def _insert(text: str, key: str, row: str) -> str:
 
 
 def _contents(document: Document, **added: Edge) -> tuple[object, ...]:
-    """Return the contents of *document* for comparison, with the edges *added*, keyed by field.
-
-    The order of edges does not matter.
-    """
+    """Return what is compared of *document*, with *added* edges, keyed by field."""
     fields = ("edges", "forbidden")
     edges = [{*getattr(document, name), *filter(None, [added.get(name)])} for name in fields]
     return replace(document, edges=(), forbidden=()), edges, len(document.notices)

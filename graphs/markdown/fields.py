@@ -75,12 +75,7 @@ _OBJECT = ("object", "object_id", "target", "target_id")
 
 
 class Fields:
-    """Front matter of one document, with access by field.
-
-    Args:
-        front: The front matter. Both spellings of a key are the same key.
-        path: Path of the document, for notices.
-    """
+    """Front matter of one document, with access by field."""
 
     def __init__(self, front: Mapping[Key, Value], *, path: str) -> None:
         self._path = path
@@ -262,7 +257,6 @@ class Fields:
         return predicate
 
     def _properties(self) -> Iterator[tuple[str, Value]]:
-        """Yield the predicate and value of each entry in the field for other predicates."""
         for value in self._values("texts"):
             if not isinstance(value, dict):
                 self._note_shape(value, "texts")

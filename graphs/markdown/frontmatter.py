@@ -42,12 +42,9 @@ Value: TypeAlias = "Scalar | list[Value] | dict[Key, Value]"
 
 
 def read(block: str, *, path: str = "", line: int = 2) -> dict[Key, Value]:
-    """Read a front matter block; empty for an empty block.
+    """Read a front matter block, without its fences; empty for an empty block.
 
-    Args:
-        block: Text between the fences.
-        path: Path of the document, for messages.
-        line: Line number in the document on which the block begins.
+    *line* is the block's first line number in the document.
 
     Raises:
         DocumentError: If the block is not a mapping, or uses a refused feature.
@@ -85,7 +82,6 @@ class _Reader:
         return DocumentError(detail, path=self.path, line=self.line + offset)
 
     def values(self, events: Iterator[yaml.Event], depth: int = 0) -> Iterator[Value]:
-        """Yield the values until the end of the current list or mapping."""
         for event in events:
             if not isinstance(event, yaml.NodeEvent):
                 return

@@ -1,12 +1,10 @@
 """Import and export of the graph as RDF text. Nothing is fetched.
 
-* Groups, topics and kinds of data become SKOS concepts of one scheme. A node read from a file has
-  the property ``prov:wasDerivedFrom``.
-* A statement with a weight or derived by a rule is written twice: plainly, and as an
-  ``rdf:Statement`` with weight, rule, file and line. The import reads these into the fact.
+* Groups, topics and kinds of data become SKOS concepts of one scheme.
+* A statement with a weight or derived by a rule is also written as an ``rdf:Statement`` with
+  weight, rule, file and line.
 * Ids that are not IRIs get the base IRI of documents.
-* In JSON-LD, only the context of the vocabulary may be named. References to other contexts are
-  refused.
+* JSON-LD may name no context but the vocabulary's.
 * Sizes and depths are limited. Problems raise `DocumentError`.
 """
 
@@ -97,10 +95,7 @@ def to_rdf(facts: Iterable[Fact]) -> Graph:
 def from_turtle(text: str, *, path: str = "", declared: bool = True) -> tuple[Fact, ...]:
     """Read Turtle or N-Triples as facts, in the order of the text.
 
-    Args:
-        text: Turtle. Blank nodes are numbered in the order of the text.
-        path: Path of the text, for errors and facts.
-        declared: True if the host is the author of the text.
+    *path* is used in errors and facts. *declared* means that the host is the author of the text.
 
     Raises:
         DocumentError: If the text cannot be read.
@@ -141,7 +136,6 @@ def _triples(fact: Fact) -> Iterator[Triple]:
 
 
 def _reify(fact: Fact, triple: Triple) -> Iterator[Triple]:
-    """Yield the triples of the ``rdf:Statement`` about *fact*, which *triple* states plainly."""
     name = hashlib.sha256(" ".join(part.n3() for part in triple).encode()).hexdigest()[:32]
     node = URIRef(vocabulary.STATEMENT_BASE + name)
     yield node, RDF.type, RDF.Statement
@@ -209,12 +203,6 @@ def _with_written_contexts(
 ) -> Any:
     """Return the JSON *value* with the vocabulary's context inserted where it is named.
 
-    Args:
-        value: JSON, or part of it.
-        path: Path of the text, for messages.
-        depth: Nesting depth of *value*.
-        is_context: True if *value* is a context.
-
     Raises:
         DocumentError: If another context is named, or *value* is nested too deeply.
     """
@@ -253,7 +241,6 @@ class _OrderedStore(Memory):
 
 
 def _read_facts(text: str, form: str, *, path: str, declared: bool) -> tuple[Fact, ...]:
-    """Read *text* in the rdflib format *form*; ``json-ld`` must not name contexts."""
     store = _OrderedStore()
     graph = Graph(store=store, bind_namespaces="none")
     try:

@@ -34,9 +34,7 @@ class ShapeViolation:
 def validate(facts: Iterable[Fact], *, shapes: str = "") -> tuple[ShapeViolation, ...]:
     """Validate *facts* against the SHACL shapes of the Markdown-LD dialect, and against *shapes*.
 
-    Args:
-        facts: The graph.
-        shapes: Further SHACL shapes in Turtle. Their imports are not fetched.
+    *shapes* are further SHACL shapes in Turtle. Their imports are not fetched.
 
     Returns:
         The violations, most severe first and without duplicates.
