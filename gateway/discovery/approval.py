@@ -44,18 +44,15 @@ class Selective(Protocol):
 
 
 def needs_approval(entity: Entity, confirm: Confirm, *, can_ask: bool = True) -> bool:
-    """Return whether a call of *entity* needs the host's approval.
+    """Return whether a call of *entity* needs the host's approval under `ChatOptions.confirm`.
 
     The host vouches for a tool by trusting its server or by its own hints. Under ``destructive``,
-    tools marked as destructive need approval, and so do all tools without the host's vouching.
-    Under ``not_read_only``, only a vouched tool that is marked as read-only, and not as
-    destructive, needs none.
+    tools marked as destructive need approval, and all tools that the host does not vouch for. Under
+    ``not_read_only``, only vouched tools that are marked as read-only, and not as destructive, need
+    none.
 
-    Args:
-        entity: The tool.
-        confirm: The option `ChatOptions.confirm`.
-        can_ask: False if no person can be asked. Then, under ``destructive``, only tools marked as
-            destructive need approval. Otherwise nearly every call would be refused.
+    If no person can be asked (*can_ask* is False), ``destructive`` only covers tools marked as
+    destructive, because otherwise nearly every call would be refused.
     """
     hints = entity.hints
     if confirm in {"never", "all"}:

@@ -122,9 +122,8 @@ async def handle_call(
             contain schemas.
         call: The call.
         approve: Asked before a possibly destructive call; see `ChatOptions.confirm`.
-        shown: Names of found tools whose definitions the model has seen. Search results do not
-            repeat them. None means all proxies.
-        task: Label of the task that the call belongs to, for the log of calls.
+        shown: Names of tools that search results do not describe again; None means all proxies.
+        task: Label of the call's task, for the log of calls.
     """
     names = tools.names
     is_search = call.native or (call.name and call.name == names.search)
@@ -219,8 +218,7 @@ async def _trace_refused(
 ) -> None:
     """Record the span of a call that was refused before `Gateway.invoke`.
 
-    A tool's name is recorded only if *caller* may see the tool, because any other name is text of
-    the model.
+    A name is only recorded if *caller* may see the tool. Any other name is text of the model.
     """
     name, server = OTHER, ""
     with suppress(GatewayError):
@@ -272,7 +270,6 @@ def _parse_object(text: str) -> dict[str, object]:
 
 
 def _target(names: MetaNames, call: ToolCall, parsed: JsonObject) -> tuple[str, JsonObject]:
-    """Return the name of the tool that *call* refers to, and the arguments of this tool."""
     if call.name != names.call:
         return call.name, parsed
     tool, arguments = parsed.get("name"), parsed.get("arguments", {})
@@ -314,7 +311,6 @@ async def _search(
 
 
 def _queries_of(arguments: JsonObject) -> tuple[str, ...]:
-    """Return the texts in ``query`` and ``queries``; ("",) if both are missing."""
     query, listed = arguments.get("query"), arguments.get("queries") or []
     if isinstance(query, list) and not listed:
         query, listed = None, query
@@ -352,7 +348,7 @@ async def _failure(
 ) -> ToolAnswer:
     """Return an answer that explains *error*, with the schema if the arguments were invalid.
 
-    *arguments* is None if they were not a JSON object.
+    Arguments that were not a JSON object are None.
     """
     schema: JsonObject | None = None
     if arguments is None:

@@ -1,8 +1,7 @@
 """The meta-tools: search and call, optionally route and next, and meta-tools of plugins. Pure.
 
-* A meta-tool gets another name if a host tool has its name.
-* The summary ("digest") of the catalog in the search tool's description changes only with the
-  catalog, because it is at the beginning of every prompt.
+* The catalog's summary ("digest") in the search tool's description changes only with the catalog,
+  because it is at the beginning of every prompt.
 * Wrong keys in arguments are corrected if only one reading is possible. Models write ``q`` for
   ``query``, ``parameters`` for ``arguments``, or put the called tool's arguments next to its name.
 """
@@ -96,13 +95,10 @@ def meta_names(
     avoid: Collection[str] = (),
     added: Sequence[MetaTool] = (),
 ) -> MetaNames:
-    """Choose names for the meta-tools that do not collide with *host_names* or *avoid*.
+    """Choose names for the meta-tools that differ from *host_names* and *avoid*.
 
-    Args:
-        options: Preferred names of the built-in meta-tools.
-        host_names: Names of the host's tools.
-        avoid: Names of the catalog's tools.
-        added: Meta-tools of plugins.
+    *options* contain the preferred names. *avoid* are names of the catalog's tools. *added* are
+    meta-tools of plugins.
     """
     chosen: list[str] = []
     preferred = (options.search_name, options.call_name, options.route_name, options.next_name)
@@ -253,7 +249,6 @@ def _plural(count: int, noun: str) -> str:
 
 
 def _subjects(entities: Sequence[Entity]) -> list[str]:
-    """Return the most frequent words in the names of a server's tools, without verbs."""
     counts = Counter(
         word
         for entity in entities
@@ -272,9 +267,9 @@ _INSTEAD = {"query": "queries", "code": "resume"}
 def correct_keys(properties: Collection[str], given: JsonObject) -> JsonObject:
     """Rename the unknown key of *given* to the meta-tool's first parameter.
 
-    This applies if only one unknown key has a text or a list, and the parameter is not given yet.
-    If *given* is a single unknown key with an object of the meta-tool's parameters, the object
-    replaces *given* first. *properties* are the names of these parameters.
+    This applies if exactly one unknown key has a text or a list, and the parameter is not given. If
+    *given* is one unknown key with an object of parameters, this object replaces it first.
+    *properties* are the names of the parameters.
     """
     if not properties:
         return given
@@ -294,8 +289,8 @@ def fold_arguments(given: JsonObject, parameters: Collection[str]) -> JsonObject
     """Move unknown keys of the call tool's arguments into the arguments of the called tool.
 
     Either the unknown keys are parameters of the called tool, or the only unknown key contains
-    them. *given* is returned unchanged if both or neither fits, or if it already has ``arguments``.
-    Without *parameters*, the called tool accepts any object.
+    them. *given* is returned unchanged if both or neither fits, or if it has ``arguments``. Without
+    *parameters*, the called tool accepts any object.
     """
     unknown = {key: given[key] for key in given.keys() - {"name", "arguments"}}
     if not unknown or given.get("arguments"):
@@ -308,7 +303,6 @@ def fold_arguments(given: JsonObject, parameters: Collection[str]) -> JsonObject
 
 
 def _read_object(value: Any) -> JsonObject | None:
-    """Return *value* if it is an object, or a JSON text of an object; otherwise None."""
     with suppress(TypeError, ValueError, RecursionError):
         value = json.loads(value)
     return value if isinstance(value, dict) else None

@@ -72,12 +72,10 @@ def render(
     Args:
         result: Result of a search.
         options: The budget, and the maximum number of proxies per search.
-        hidden: Names of the host's tools. A found tool with such a name does not become a proxy.
-            Ignored with *schemas*.
-        shown: Names of tools whose definitions the model has seen; these are not described again.
-        schemas: Returns the parameters of a tool to show, if found tools do not become proxies. The
-            last tools lose theirs first, to fit a separate budget. Related tools without a path
-            never have any.
+        hidden: Names of the host's tools, which do not become proxies. Ignored with *schemas*.
+        shown: Names of tools that the model knows; they are not described again.
+        schemas: Returns the parameters to show, if found tools do not become proxies. Parameters
+            beyond their own budget are omitted.
     """
     entries = _entries(result, options, hidden, shown)
     if not entries:
@@ -177,7 +175,7 @@ def by_kind(result: SearchResult) -> Iterator[tuple[str, Match]]:
     """Yield the tools of *result* in the order in which they are shown, each after its kind.
 
     Matches come first, then tools with a path of declared edges only, then tools with another path,
-    then the rest. Within each group the order is ``prerequisite``, ``related``, ``next_step``.
+    then the rest; within each group prerequisites, related tools, next steps.
     """
     matched = {match.id for match in result.matches}
     lists = {

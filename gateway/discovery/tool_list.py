@@ -125,10 +125,7 @@ class SearchableTools:
         return count
 
     def select(self, names: Collection[str], host: Collection[str] = ()) -> list[Entity]:
-        """Return the tools among *names* that may become proxies.
-
-        Suspicious tools and tools with a name in *host* (names of the host's tools) are excluded.
-        """
+        """Return the tools *names* that may become proxies: not suspicious, and not in *host*."""
         entities = (self.by_name.get(name) for name in names if name not in host)
         return [entity for entity in entities if entity is not None and not entity.suspicious]
 
@@ -253,7 +250,6 @@ class ToolListBuilder:
         return "native"
 
     def _room(self, request: ToolListRequest, own: Sequence[object]) -> int:
-        """Return the maximum number of proxies in the request, next to the tools in *own*."""
         count, limit = len(request.host_tools), self._options.max_tools
         if count + len(own) > limit:
             raise InvalidRequestError(

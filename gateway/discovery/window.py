@@ -49,9 +49,9 @@ def to_parameters(schema: JsonObject) -> dict[str, object]:
     """Convert a tool's input schema to an object schema that model services accept.
 
     ``$schema`` and ``$id`` are removed. At the top, ``allOf``, ``anyOf`` and ``oneOf`` are replaced
-    by the properties of their branches, without the branches' ``required``; ``enum`` and ``not``
-    are removed. References that lead out of the schema or to missing parts are removed. Calls are
-    checked against the original schema.
+    by the properties of their branches, none of which is then required; ``enum`` and ``not`` are
+    removed. References to other documents or missing parts are removed. Calls are checked against
+    the original schema.
     """
 
     def without_dangling_reference(part: JsonObject) -> JsonObject:
@@ -117,14 +117,10 @@ def visible_proxies(
     cap: int,
     found: Mapping[int, tuple[str, ...]] | None = None,
 ) -> tuple[str, ...]:
-    """Return the names of the proxies to show, in a stable order.
+    """Return the names of the proxies to show, in a stable order, at most *cap*.
 
-    Args:
-        messages: The conversation so far, as JSON objects.
-        names: Names of the meta-tools.
-        cap: Maximum number of proxies; 0 or less returns none.
-        found: Names that were found without a call by the model, keyed by the index of their
-            message; -1 is before the first one.
+    *messages* are the conversation so far. *found* are names that were found without a call by the
+    model, keyed by the index of their message; -1 is before the first one.
     """
     visible: dict[str, None] = {}
     last_used: dict[str, tuple[int, int]] = {}

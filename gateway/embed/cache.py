@@ -59,7 +59,7 @@ async def request_vectors(
     """Embed *texts*, at most ``limits.max_texts``, in one request. Return unit vectors, one per
     text.
 
-    Long texts are cut. *dimensions* is the required length of the vectors; None if unknown.
+    Long texts are cut. *dimensions* is the required length of the vectors, if known.
 
     Raises:
         EmbeddingError: If the number or length of the vectors is wrong, or a vector contains NaN or
@@ -136,10 +136,7 @@ class QueryEmbedder:
     async def __call__(self, texts: Sequence[str], dimensions: int | None) -> QueryEmbeddings:
         """Return a unit vector for each of *texts*, at least one.
 
-        Args:
-            texts: One or more texts.
-            dimensions: Length of the index's vectors; None if unknown. A vector of another length
-                raises an error.
+        A vector of another length than *dimensions* raises an error; None means any length.
 
         Raises:
             GatewayError: If the embedder is skipped because it does not respond.

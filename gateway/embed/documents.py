@@ -1,10 +1,10 @@
 """Vectors of documents: each text is embedded once and stored.
 
 * A stored vector is found by the model id and the SHA-256 of the text (the text key).
-* If several processes share the store, each text is embedded by the process that claims it. The
-  others read its vector from the store, or claim the text when that process fails.
-* If the service refuses a batch, the batch is halved until the refused text is found.
-* If the store fails, a diagnostic says so. Vectors are then only in memory.
+* If several processes share the store, a text is embedded by the process that claims it. The others
+  read its vector, or claim the text when that process fails.
+* A refused batch is halved until the refused text is found.
+* If the store fails, vectors are only in memory, and a diagnostic says so.
 """
 
 from __future__ import annotations
@@ -84,17 +84,10 @@ async def embed_documents(  # noqa: PLR0913  (keyword-only, all but the texts)
 ) -> DocumentVectors:
     """Return the vectors of *texts*. Only texts without a vector in *store* are embedded.
 
-    Args:
-        texts: Documents. Equal ones are embedded once.
-        embedder: Embedder of the missing texts.
-        store: Store of vectors.
-        telemetry: Records the spans and tokens of the requests.
-        dimensions: Length of the index's vectors; None if the index is empty.
-        progress: Called before the first request and after each request.
-        max_new: Maximum number of texts to embed. If more are missing, none is embedded. None sets
-            no limit.
-        timeout_s: Maximum time of one request, and of the wait for a new vector from another
-            process, in seconds (> 0).
+    If more than *max_new* texts are missing, none is embedded; None sets no limit. *dimensions* is
+    the length of the index's vectors, if it has any. *progress* is called before the first request
+    and after each one. A request, and the wait for a new vector from another process, takes at most
+    *timeout_s* seconds.
 
     Returns:
         Vectors of all texts that could be embedded. Refused texts are in ``refused``. For other
@@ -134,12 +127,8 @@ async def embed_in_parts(
 ) -> DocumentVectors:
     """Embed distinct *texts* in parts, so that not all vectors are in memory at once.
 
-    Args:
-        texts: Distinct documents. Related ones are adjacent.
-        embed: Returns the vectors of a part, like `embed_documents`. It is called with the texts
-            and ``progress``.
-        take: Called with the vectors of each part, keyed by text key. Returns diagnostics.
-        progress: Called with the number of finished texts and the total number.
+    *embed* returns the vectors of a part, like `embed_documents`. *take* receives them, keyed by
+    text key, and returns diagnostics.
 
     Returns:
         The cost and diagnostics of all parts up to the first failed one, without vectors.
@@ -184,7 +173,7 @@ class _EmbeddingJob:
     """The vector store, while it coordinates processes; else None."""
 
     async def embed(self, keys: Sequence[str]) -> None:
-        """Embed the texts with these *keys*, or wait for another process that embeds them."""
+        """Embed the texts with these *keys*, or wait for a process that embeds them."""
         if isinstance(self.store, SharedVectorStore):
             # Sorted, because keys with the same prefix are claimed together.
             self._shared, keys = self.store, sorted(keys)
@@ -214,8 +203,7 @@ class _EmbeddingJob:
     async def _embed_unclaimed(self, keys: Sequence[str]) -> Sequence[Sequence[str]] | None:
         """Get the vectors of *keys*, except of texts that another process is embedding.
 
-        Return batches of keys that remain: halves of a refused batch, and texts claimed by other
-        processes. None if the embedder failed.
+        Return batches of keys that remain. None if the embedder failed.
         """
         async with self._claimed(keys) as claimed:
             if self._shared:

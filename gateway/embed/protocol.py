@@ -78,9 +78,8 @@ class Embedder(Protocol):
         """Return the vectors of *texts*, which are within the limits and not blank.
 
         Raises:
-            Exception: Any error. The caller then adds a diagnostic and continues without vectors.
-                If the error's ``status_code`` is 400, 413 or 422, only the refused text gets no
-                vector.
+            Exception: Any error. The caller then continues without vectors. If its ``status_code``
+                is 400, 413 or 422, only the refused text gets no vector.
         """
         ...
 
@@ -105,7 +104,7 @@ class Preparable(Protocol):
 
 
 def is_preparing(embedder: Embedder | None) -> bool:
-    """Return whether the model of *embedder* is not ready, so that a use would wait for it."""
+    """Return whether a use of *embedder* would wait for its model."""
     return isinstance(embedder, Preparable) and embedder.preparing
 
 

@@ -1,7 +1,7 @@
 """Compilation of a snapshot from entities, vectors and the host's graph documents. Pure.
 
-Every build compiles the whole catalog. The vector, tokens and derived edges of each unchanged
-entity are kept. Graph statements are only recomputed for blocks with a changed entity.
+Every build compiles the whole catalog, but keeps the vector, tokens and derived edges of each
+unchanged entity.
 """
 
 from __future__ import annotations

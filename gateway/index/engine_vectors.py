@@ -1,8 +1,7 @@
 """`CatalogVectors` in a database, and the protocol of such a database.
 
-* If few entities are eligible, all of them are scored exactly.
-* Otherwise an approximate index is searched until enough rows pass the mask. If too few pass, all
-  eligible entities are scored exactly, so that filters do not reduce recall.
+If few entities are eligible, or if the approximate index finds too few, all of them are scored
+exactly, so that filters do not reduce recall.
 """
 
 from __future__ import annotations

@@ -85,11 +85,8 @@ class EntityRows(Protocol):
 class EngineRows:
     """`EntityRows` in a `VectorEngine`. Thread-safe.
 
-    Args:
-        store: Store that provides the `VectorEngine`.
-        info: Description of the embedder. Its model is a part of each row's key.
-        timeout_s: Maximum duration of a search, in seconds.
-        few_rows: Maximum number of rows for which the database builds no index.
+    The embedder's model is a part of each row's key. *timeout_s* limits a search. For at most
+    *few_rows* rows, the database builds no index.
     """
 
     blocking = True

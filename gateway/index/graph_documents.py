@@ -49,8 +49,8 @@ def export(
 
     Args:
         snapshot: The index that contains the graph.
-        form: ``turtle``, ``json-ld`` or ``n-triples`` for RDF; ``mermaid`` or ``dot`` for
-            a diagram.
+        form: ``turtle``, ``json-ld`` or ``n-triples`` for RDF; ``mermaid`` or ``dot`` for a
+            diagram.
         centre: Tool in the centre of a diagram; empty for the whole graph.
         hops: Maximum distance from the centre, in edges.
         caller: Only entities visible to this caller are included. None: all entities.

@@ -3,8 +3,7 @@
 * After a source changes, the next search waits for a new build.
 * Only new or changed texts are embedded, in the background, after the build.
 * A search waits for missing vectors until none arrives for ``SearchOptions.query_timeout_s`` or the
-  embedder fails. Until another vector arrives, searches use the existing ones. A search that words
-  may answer waits for at most 64 texts.
+  embedder fails. A search that words may answer waits for at most 64 texts.
 * Failed sources and embedders are retried later, in the background.
 """
 

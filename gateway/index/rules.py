@@ -10,10 +10,8 @@
   network.
 
 A single word has a meaning only within one server, except for universal ones (a date, a place).
-
-Edges of rules are guesses: *derived*, never declared, and documents of the host can override them.
-Rules look tools up by keys instead of comparing pairs. After a change, only edges of tools that
-look up a key of the changed tool are derived again.
+Rules look tools up by keys, so that a change only affects edges of tools that look up a key of the
+changed tool.
 """
 
 from __future__ import annotations

@@ -255,8 +255,8 @@ def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
 def _has_ambiguous_name(entity: Entity) -> bool:
     """Return whether the source's name of *entity* may be the exposed name of another tool.
 
-    A name that cannot be exposed, for example in another script, is never ambiguous. By an
-    ambiguous name, only a tool trusted by the host can be called.
+    A name that cannot be exposed is never ambiguous. By an ambiguous name, only a tool trusted by
+    the host can be called.
     """
     plain = plain_name(entity.name, entity.id if entity.trusted else "")
     return row_of(entity.kind).callable and entity.exposed_name != plain

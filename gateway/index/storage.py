@@ -63,8 +63,7 @@ class IndexStore:
     """A folder of saved snapshots, safe for threads and processes that share it.
 
     A snapshot is identified by all its inputs: the listing of each source (*listed*) and all other
-    inputs (*settings*). The `repr` of each input must contain all of its data. The folder is
-    created when the first snapshot is saved.
+    inputs (*settings*). The `repr` of each input must contain all of its data.
     """
 
     def __init__(self, folder: Path, options: IndexOptions) -> None:
@@ -159,7 +158,7 @@ def _write(metadata: Mapping[str, object], arrays: Arrays) -> bytes:
 def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
     """Return the metadata and the arrays of a file with the bytes from `_write`.
 
-    The arrays are memory-mapped: processes share them, and the system can evict them.
+    The arrays are memory-mapped, so that processes share them.
 
     Raises:
         ValueError, struct.error: If the file is damaged.

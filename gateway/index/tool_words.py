@@ -1,7 +1,6 @@
 """Words of tools, and the rules that derive groups and next steps from the nouns in names. Pure.
 
-* groups: tools of one server whose names share a noun, and entities of one category. Members of a
-  group are related.
+* groups: tools of one server whose names share a noun, and entities of one category.
 * phases: tools that find a thing come before tools that inspect it, which come before tools that
   act on it. A tool that creates a thing comes before all of them.
 """

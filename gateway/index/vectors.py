@@ -1,9 +1,7 @@
 """The vectors of a catalog in memory, and the search for the nearest ones. Pure.
 
-* In a small catalog all vectors (rows) are scored. In a large one a sketch chooses candidates,
-  whose cosines are then computed exactly.
+* In a large catalog, a sketch chooses the rows whose cosines are computed exactly.
 * Each cosine is computed separately, in one thread, so that equal rows get bit-identical scores.
-* The mask is applied during the search, so that ineligible rows do not displace eligible ones.
 * The sketch stores a code for each row: for each random direction, a bit tells the row's side of
   the catalog's mean. The share of different bits estimates the angle between two rows. After
   Charikar, *Similarity estimation techniques from rounding algorithms* (2002).
@@ -69,7 +67,7 @@ class SignSketch:
 
     def estimate(self, queries: Matrix) -> Matrix:
         """Estimate the cosine of each of the unit rows *queries* with each row, shape (q, n)."""
-        # The mean is not subtracted from a query: it adds the same to the cosines of all rows.
+        # The mean of a query adds the same to the cosines of all rows, so it stays.
         near = [
             _ANGLES[self._distances(code)] * np.float32(self.radius) + np.dot(query, self.mean)
             for query, code in zip(queries, _pack_bits(queries @ self.directions).T, strict=True)

@@ -117,11 +117,8 @@ class CachedSearch:
     ) -> SearchResult:
         """Return the cached result of *request*, or run the search.
 
-        Args:
-            snapshot: The index to search.
-            request: Request checked by `gateway.search.request`.
-            diagnostics: Diagnostics from before the search. They come first in the result.
-            task: Id of the task, for the usage log. If None, the search is not logged.
+        *request* and *diagnostics* are as for `Search`. *task* is the id of the task, for the usage
+        log; with None, the search is not logged.
         """
         strategy = self.search.strategy
         labels: Labels = {"gateway.search.strategy": strategy}

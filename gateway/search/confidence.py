@@ -1,10 +1,8 @@
 """Confidence: probability, 0 to 1, that a match is the requested tool. Pure.
 
 Values are comparable between queries and ranking modes. They come from a logistic regression over
-similarity, words of the query in the match, BM25F score and number of eligible entities. Words of
-the query in the match's graph node only raise the value. An exact name in the query sets it to 1.
-
-Near spellings and digits are not evidence, because a small catalog always has a similar word.
+similarity, words of the query in the match, BM25F score and number of eligible entities. Near
+spellings and digits are not evidence, because a small catalog always has a similar word.
 """
 
 from __future__ import annotations

@@ -108,9 +108,9 @@ async def ask(
 def settle(query: str, answer: str) -> str:
     """Extract the rewritten query from the model's *answer*. Return *query* if it is not a rewrite.
 
-    The rewrite is the first line that contains more than a label, without quotes and code fences.
-    An answer is rejected if it refuses, talks to the user, is too long or has few Latin letters.
-    Missing literals of *query* are appended.
+    The rewrite is the first line that is more than a label. An answer is rejected if it refuses,
+    talks to the user, is too long or has few Latin letters. Missing literals of *query* are
+    appended.
     """
     lines = (re.sub(_LABEL, "", line.strip(_MARKS), count=1) for line in answer.splitlines())
     first = next(filter(None, (line.strip(_MARKS) for line in lines)), "")

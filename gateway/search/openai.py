@@ -31,10 +31,8 @@ _OPENAI_URL = "https://api.openai.com/v1"
 class ChatModel:
     """A chat model at an OpenAI-compatible endpoint.
 
-    Args:
-        client: Sync or async client. A sync client is called in a worker thread. An async client
-            must belong to the gateway alone, because its connections use the gateway's event loop.
-        model: Name of the chat model.
+    A sync *client* is called in a worker thread. An async one must belong to the gateway alone,
+    because its connections use the gateway's event loop.
     """
 
     def __init__(self, client: OpenAI | AsyncOpenAI, *, model: str) -> None:

@@ -70,13 +70,10 @@ class Search:
         *,
         usage: UsageSignals = NO_SIGNALS,
     ) -> SearchResult:
-        """Search for *request*.
+        """Search for *request*, which was checked by `gateway.search.request`.
 
-        Args:
-            snapshot: The index to search.
-            request: Request checked by `gateway.search.request`.
-            diagnostics: Diagnostics from before the search. They come first in the result.
-            usage: Signals learned from past calls.
+        *diagnostics* are from before the search, and come first in the result. *usage* was learned
+        from past calls.
 
         Returns:
             A result in every case. Its mode is ``empty`` without a catalog, and ``browse`` without

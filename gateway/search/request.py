@@ -3,9 +3,9 @@
 * A tag is ``#`` followed by letters of any script, digits and ``-_./``, with at least one letter.
   It begins after a space or opening bracket, and ends before a space or punctuation. ``C#``,
   ``#42`` and ``page#part`` are not tags; nor is text in quotes or backticks.
-* Only tags of eligible entities are extracted, because a channel may be called ``#general``. Tags
-  are compared without case. A space in a tag is written ``-`` or ``_``.
-* Several queries are steps of one task. Only tags that all of them contain become filters.
+* Only tags of eligible entities are extracted, because a channel may be called ``#general``. A
+  space in a tag is written ``-`` or ``_``. Case does not matter.
+* Of several queries, only common tags become filters.
 """
 
 from __future__ import annotations

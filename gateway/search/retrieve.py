@@ -28,12 +28,13 @@ _NOT_PLAIN = re.compile(r"[_\-./]|[a-z0-9][A-Z]")
 def compare_vectors(
     index: CatalogVectors, lexical: BM25Index, query: Query, *, mask: Mask
 ) -> Query:
-    """Reduce the weight of a contradicting rewrite, or find that it does not contradict the query.
+    """Reduce the weight of a rewrite whose words contradict *query*, or find that it does not
+    contradict.
 
-    *query* has a rewrite that contradicts it by its words. It does not contradict if its vector is
-    nearer to the query's than every entity's vector is. Otherwise its vector counts by
-    `REWRITE_SHARE`, or in full if the catalog has few of the query's words and the rewrite is
-    nearer to the entities: the embedder may not know the query's language.
+    The rewrite does not contradict if its vector is nearer to the query's than every entity's
+    vector is. Otherwise its vector counts by `REWRITE_SHARE`, or in full if the catalog has few of
+    the query's words and the rewrite is nearer to the entities: the embedder may not know the
+    language.
     """
     *_, original, english = query.vectors.texts
     alone = [

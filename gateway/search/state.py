@@ -100,7 +100,7 @@ class SearchState:
             ``query_vector_unusable`` then gives the reason.
 
         Raises:
-            ClosedError: If the gateway was closed, because all later stages would fail too.
+            ClosedError: If the gateway was closed.
         """
         timeout_s = self.options.query_timeout_s
         results = await asyncio.gather(*(with_timeout(work, timeout_s) for work in works))

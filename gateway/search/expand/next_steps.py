@@ -286,7 +286,7 @@ def score_next_steps(
     pools += [np.flatnonzero(near & mask)[:CANDIDATES], np.array([*edges], dtype=np.intp)]
     pools.append(np.array([*confidences(graph, learned, used[-1])], dtype=np.intp))
     if index is None:
-        # Without vectors, add some tools of other servers.
+        # Without vectors, other tools differ only by name, so add the first ones.
         pools.append(np.flatnonzero(mask)[:CANDIDATES])
     positions = np.unique(np.concatenate(pools))
     positions = positions[mask[positions] & ~np.isin(positions, used)]

@@ -1,15 +1,13 @@
 """Supplements: graph neighbours of the matches, as three bounded lists. Pure.
 
-The *window* is the head of the ranking, bounded by rank and score.
+The *window* is the head of the ranking, bounded by rank and score. Only declared edges, and
+reliable derived prerequisites of the first match, may lead out of it.
 
 * Edges are followed only from the best match of each query.
-* Declared edges may lead out of the window. So may reliable derived prerequisites of the first
-  match. All other edges must lead into the window.
 * Outside the window, an entity becomes a proxy only if it is a declared related tool or next step,
   and only if words or the graph ranked: a rank by words does not show nearness.
 * Declared edges enter a list before derived ones.
-* Learned edges are added at each search, so that deleted calls have no effect at once. Declared
-  edges take precedence, and forbidden ones are left out.
+* Learned edges are added at each search, so that deleted calls have no effect at once.
 * Matches are never reordered.
 """
 

@@ -91,8 +91,8 @@ def group_scores(
     """Return the gain of the entities at *positions* from their servers, in deviations.
 
     Few servers usually serve a request, so a tool is more likely if its server's best tool has a
-    high score. The gain is that score x the weight x the server's rarity. It is equal for all tools
-    of a server, so that their order does not change.
+    high score. The gain is that score x the weight x the server's rarity. All tools of a server
+    gain the same.
 
     Args:
         ids: Id of each entity's server, from 0, shape (n,).
