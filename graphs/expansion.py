@@ -160,10 +160,7 @@ class _Traversal:
         yield from self._fellow_members(node)
 
     def _fellow_members(self, node: str) -> Iterator[_Move]:
-        """Yield each node that shares a group with *node*, once.
-
-        More and rarer shared groups give a greater closeness.
-        """
+        """Yield each node that shares a group with *node*, once."""
         shared: dict[str, tuple[float, float, tuple[Fact, ...]]] = {}
         for fellow, weight, way in self._through_concepts(node):
             distance, best, best_way = shared.get(fellow, (1.0, 0.0, ()))

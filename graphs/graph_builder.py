@@ -1,7 +1,6 @@
 """Compiler of a graph from documents and derived facts, which reuses results of earlier builds.
 
-Existing graphs never change, because a changed edge leads to a new network. A later build gives the
-same result as a first build.
+Existing graphs never change. A later build gives the same result as a first build.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _FieldText: TypeAlias = tuple[str, Phrase]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Source:
-    """Facts of one document or one derived part, with their edges, names and texts."""
+    """Facts of one document or one derived part, with edges, names and texts."""
 
     facts: Iterable[Fact]
     edges: Sequence[Fact]
@@ -140,8 +139,8 @@ class GraphBuilder:
             names: The host's names, as in `extract_facts`.
             others: Ids and titles of further nodes that labels may name.
             derived: Facts of the host's own rules, in parts that can be iterated repeatedly.
-            rows: Arguments of ``fields``, keyed by searchable node, to which texts declared by the
-                host are added. None makes all documents searchable, with all stated texts.
+            rows: Arguments of ``fields``, keyed by searchable node. Texts declared by the host are
+                added. None makes all documents searchable, with all stated texts.
             texts: Result of `index` for *rows*, used if no texts are added.
         """
         if texts is None:

@@ -1,6 +1,6 @@
 """Search for nodes by a query: in their texts, in their statements, or in both.
 
-* ``words``: the text index, which also finds similar spellings, and members of a group by its name.
+* ``words``: the text index, which also finds similar spellings.
 * ``schema``: statements of names, descriptions, keywords and topics.
 * ``hybrid``: both, merged by reciprocal ranks.
 """

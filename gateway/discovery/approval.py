@@ -48,11 +48,10 @@ def needs_approval(entity: Entity, confirm: Confirm, *, can_ask: bool = True) ->
 
     The host vouches for a tool by trusting its server or by its own hints. Under ``destructive``,
     tools marked as destructive need approval, and all tools that the host does not vouch for. Under
-    ``not_read_only``, only vouched tools that are marked as read-only, and not as destructive, need
-    none.
+    ``not_read_only``, only vouched tools marked as read-only, and not as destructive, need none.
 
     If no person can be asked (*can_ask* is False), ``destructive`` only covers tools marked as
-    destructive, because otherwise nearly every call would be refused.
+    destructive. Otherwise nearly every call would be refused.
     """
     hints = entity.hints
     if confirm in {"never", "all"}:
@@ -74,8 +73,7 @@ async def request_approval(
     call_id: str,
     caller: Caller,
 ) -> Entity:
-    """Request the host's approval of a call, if a policy or the options require it. Return the
-    tool.
+    """Request the host's approval of a call, if a policy or option requires it. Return the tool.
 
     The audit log records the request and a denial here, and an approval if no policy required it.
     Other approvals are recorded when the call is sent.

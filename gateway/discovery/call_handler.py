@@ -1,7 +1,6 @@
 """Answers to the model's calls of gateway tools. A mistake of the model never raises an error.
 
-* The answer to a mistaken call shows the schema or similar names, so that the model can correct the
-  call in one turn.
+* The answer to a mistaken call shows the schema or similar names.
 * A tool can be called even if it is not in the model's tool list.
 * Meta-tools cannot be called through `call_tool`.
 """
@@ -153,7 +152,6 @@ async def _handle(
     task: str,
     own: Callable[[JsonObject], Awaitable[ToolAnswer]] | None,
 ) -> ToolAnswer:
-    """Execute *call*. *own* answers calls of meta-tools; None means a tool of the catalog."""
     names, caller, tool = tools.names, tools.caller, call.name
     arguments: JsonObject | None = None
     try:
@@ -348,7 +346,7 @@ async def _failure(
 ) -> ToolAnswer:
     """Return an answer that explains *error*, with the schema if the arguments were invalid.
 
-    Arguments that were not a JSON object are None.
+    *arguments* is None if they were not a JSON object.
     """
     schema: JsonObject | None = None
     if arguments is None:

@@ -2,8 +2,8 @@
 
 * The catalog's summary ("digest") in the search tool's description changes only with the catalog,
   because it is at the beginning of every prompt.
-* Wrong keys in arguments are corrected if only one reading is possible. Models write ``q`` for
-  ``query``, ``parameters`` for ``arguments``, or put the called tool's arguments next to its name.
+* Wrong keys in arguments are corrected if only one reading is possible, such as ``q`` for
+  ``query``, or arguments of the called tool next to its name.
 """
 
 from __future__ import annotations
@@ -95,10 +95,9 @@ def meta_names(
     avoid: Collection[str] = (),
     added: Sequence[MetaTool] = (),
 ) -> MetaNames:
-    """Choose names for the meta-tools that differ from *host_names* and *avoid*.
+    """Choose names for the meta-tools that differ from *host_names* and from *avoid*.
 
-    *options* contain the preferred names. *avoid* are names of the catalog's tools. *added* are
-    meta-tools of plugins.
+    *avoid* are names of the catalog's tools. *added* are meta-tools of plugins.
     """
     chosen: list[str] = []
     preferred = (options.search_name, options.call_name, options.route_name, options.next_name)
@@ -128,8 +127,7 @@ _QUERY: JsonObject = {
 def meta_tools(names: MetaNames, digest: str, *, stable: bool = False) -> tuple[FunctionTool, ...]:
     """Return the definitions of the meta-tools that have a name in *names*.
 
-    *digest* is a summary of the catalog. *stable* means that found tools are called through the
-    call tool.
+    *digest* is a summary of the catalog. If *stable*, found tools are called by the call tool.
     """
     if stable:
         how = f"are called by {names.call}, as their parameters say."

@@ -1,4 +1,4 @@
-"""Search results and advice as text for the model: compact and within a token budget.
+"""Search results and advice as text for the model, within a token budget.
 
 The text is the conversation's only record of the found tools. `direct_names_in` parses it again.
 """
@@ -74,8 +74,8 @@ def render(
         options: The budget, and the maximum number of proxies per search.
         hidden: Names of the host's tools, which do not become proxies. Ignored with *schemas*.
         shown: Names of tools that the model knows; they are not described again.
-        schemas: Returns the parameters to show, if found tools do not become proxies. Parameters
-            beyond their own budget are omitted.
+        schemas: Returns the parameters to show within their own budget, if found tools do not
+            become proxies.
     """
     entries = _entries(result, options, hidden, shown)
     if not entries:

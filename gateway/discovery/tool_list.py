@@ -72,8 +72,7 @@ class ToolList:
         return tuple(name for tool in self.tools for name in names_of_tool(tool))
 
     def is_ours(self, name: str) -> bool:
-        """Return whether the gateway, and not the host, answers a call of *name*, even an unknown
-        one.
+        """Return whether the gateway, not the host, answers a call of *name*, even if unknown.
 
         The native search is answered only in mode ``native``.
         """
@@ -143,8 +142,9 @@ class ToolListBuilder:
         self._token_counts = Cache[int]("tokens", max_items=_MAX_COUNTED)
 
     async def build(self, request: ToolListRequest) -> ToolList:
-        """Build the tool list of the next request. An empty catalog adds nothing to the host's
-        tools.
+        """Build the tool list of the next request.
+
+        An empty catalog adds nothing to the host's tools.
 
         Raises:
             InvalidRequestError: If the host's tools leave no room for the meta-tools, or the mode

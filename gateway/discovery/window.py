@@ -1,9 +1,8 @@
 """Choice of the proxies for the next request, and the definitions of proxies. Pure.
 
-* The choice is derived from the messages, so nothing is stored. Only answers to calls of the search
-  tool count.
-* New proxies are appended and keep their position, so that the prompt's prefix stays cacheable. If
-  there are too many, the tool that was found or called least recently is removed.
+The choice is derived from the messages, of which only answers to searches count. New proxies are
+appended and keep their position, so that the prompt's prefix stays cacheable. If there are too
+many, the tool that was found or called least recently is removed.
 """
 
 from __future__ import annotations

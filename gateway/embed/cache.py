@@ -56,10 +56,10 @@ async def request_vectors(
     telemetry: Telemetry,
     dimensions: int | None = None,
 ) -> Embedded:
-    """Embed *texts*, at most ``limits.max_texts``, in one request. Return unit vectors, one per
-    text.
+    """Embed *texts* in one request. Return unit vectors, one per text.
 
-    Long texts are cut. *dimensions* is the required length of the vectors, if known.
+    At most ``limits.max_texts`` texts are allowed. Long texts are cut. *dimensions* is the required
+    length of the vectors, if known.
 
     Raises:
         EmbeddingError: If the number or length of the vectors is wrong, or a vector contains NaN or
@@ -160,9 +160,9 @@ class QueryEmbedder:
         dimensions: int | None,
         read: Callable[[Hashable], Vector | None],
     ) -> dict[str, Vector]:
-        """Return the cached vectors of *texts* that have the length *dimensions*, keyed by text.
+        """Return the cached vectors of *texts*, keyed by text, except those of another length.
 
-        A vector of another length comes from an earlier model of the same name.
+        Another length comes from an earlier model of the same name.
         """
         keyed = {text: (self.embedder.info.model_id, text) for text in texts}
         rows = {text: row for text, key in keyed.items() if (row := read(key)) is not None}

@@ -67,7 +67,7 @@ class DocumentVectors:
 
     @property
     def failed(self) -> bool:
-        """True if the embedder failed, or if the vector index could not be stored."""
+        """True if the embedder failed, or if the database of the entities' vectors failed."""
         return any(note.code in _FAILURE_CODES for note in self.diagnostics)
 
 
@@ -173,7 +173,7 @@ class _EmbeddingJob:
     """The vector store, while it coordinates processes; else None."""
 
     async def embed(self, keys: Sequence[str]) -> None:
-        """Embed the texts with these *keys*, or wait for a process that embeds them."""
+        """Embed the texts with these *keys*, or wait for other processes to do so."""
         if isinstance(self.store, SharedVectorStore):
             # Sorted, because keys with the same prefix are claimed together.
             self._shared, keys = self.store, sorted(keys)
@@ -216,8 +216,8 @@ class _EmbeddingJob:
     async def _request(self, keys: Sequence[str]) -> Sequence[Sequence[str]] | None:
         """Embed the texts with these *keys* in one request, and store the vectors.
 
-        Return the two halves of *keys* if the service refuses a text; empty if no text remains;
-        None if the embedder failed.
+        Return the two halves of *keys* if the service refuses a text; else (). None if the embedder
+        failed.
         """
         if not keys:
             return ()
@@ -256,10 +256,7 @@ class _EmbeddingJob:
         return answer
 
     async def _accepts_others(self, answer: Failed) -> bool:
-        """Return whether the service refused a request but accepts other texts.
-
-        After some refusals without any vector, a plain text is sent as a test.
-        """
+        """Return whether the service refused a request but accepts other texts."""
         if not is_refusal(answer.error):
             return False
         self._refusals += 1
@@ -285,7 +282,7 @@ class _EmbeddingJob:
             await attempt(in_thread(claim.release))
 
     def keep_usable(self, rows: Mapping[str, Vector]) -> None:
-        """Add the vectors in *rows* that are usable: without NaN, and of the required length."""
+        """Add the vectors in *rows* that have no NaN and the required length."""
         self.rows |= {
             key: row
             for key, row in rows.items()

@@ -78,8 +78,8 @@ class Embedder(Protocol):
         """Return the vectors of *texts*, which are within the limits and not blank.
 
         Raises:
-            Exception: Any error. The caller then continues without vectors. If its ``status_code``
-                is 400, 413 or 422, only the refused text gets no vector.
+            Exception: Any error; the texts then get no vectors. If its ``status_code`` is 400, 413
+                or 422, the caller finds the refused text and embeds the others.
         """
         ...
 
@@ -91,7 +91,7 @@ def is_refusal(error: BaseException) -> bool:
 
 @runtime_checkable
 class Preparable(Protocol):
-    """An embedder whose model must be prepared before use, which takes longer than a search."""
+    """An embedder whose model must be prepared before use."""
 
     @property
     def preparing(self) -> bool:
@@ -111,7 +111,7 @@ def is_preparing(embedder: Embedder | None) -> bool:
 def resolve_embedder(
     embedder: Embedder | str | None, named: Mapping[str, Callable[[], Embedder]]
 ) -> Embedder | None:
-    """Return *embedder*, or the embedder that *named* creates for this name.
+    """Return *embedder*; for a name, the embedder that *named* creates.
 
     Raises:
         ConfigError: If the name is unknown, or *embedder* has the wrong type.

@@ -95,7 +95,7 @@ class CatalogVectors(Protocol):
 
     @property
     def mean(self) -> Vector | None:
-        """Mean vector of the entities that servers list; if there are none, of all. Shape (d,)."""
+        """Mean vector of the entities that servers list, or else of all entities, shape (d,)."""
 
     def has(self, positions: Positions) -> Mask:
         """Return a flag for each of *positions*, True if the entity has a vector."""
@@ -150,7 +150,7 @@ class Candidates:
     ) -> Candidates:
         """Score entities of *index* exactly, and keep the *count* best.
 
-        Only the positions *near* the query are candidates; if None, all *eligible* ones.
+        Only the positions in *near* are candidates, or all *eligible* ones if *near* is None.
         """
         # One request scores the entities near the query, followed by a sample for the moments.
         scored = eligible if near is None else np.concatenate([near, sample_of(eligible)])

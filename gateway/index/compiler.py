@@ -202,7 +202,7 @@ class SnapshotCompiler:
         return [self._statements[block] for block in range(_BLOCKS)]
 
     def with_vectors(self, snapshot: Snapshot, diagnostics: Sequence[Diagnostic]) -> Snapshot:
-        """Return *snapshot*, which is of this catalog, with the current vectors and a new version.
+        """Return *snapshot* of this catalog with the current vectors and a new version.
 
         *diagnostics* replace the diagnostics of *snapshot*.
         """
@@ -215,10 +215,7 @@ class SnapshotCompiler:
         )
 
     def refusal_notes(self, refused: Mapping[str, str]) -> Iterator[Diagnostic]:
-        """Yield a diagnostic for each entity with a text that the embedder refuses.
-
-        *refused* is the reason for each refused text, keyed by text.
-        """
+        """Yield a diagnostic for each entity with a text in *refused*, whose values are reasons."""
         for item in self._prepared.values() if refused else ():
             whole, name, examples = texts_of(item.entity)
             if reason := next(filter(None, map(refused.get, (whole, name, *examples))), None):
@@ -233,7 +230,7 @@ def _titles(prepared: Iterable[_PreparedEntity]) -> Iterator[tuple[str, str]]:
 
 
 def _derived_facts(node: str, edges: Edges) -> Iterator[Fact]:
-    """Yield the derived edges of *node* as facts. Their origin is the rule that derived them."""
+    """Yield the derived edges of *node* as facts with the rule as origin."""
     for (relation, target), rule in edges.items():
         yield Fact(
             subject=node,

@@ -45,15 +45,9 @@ class VectorEngine(Protocol):
     def nearest(self, vectors: Matrix, passes: Passes, count: int, limit: int) -> Ids | None:
         """Return the ids of the rows nearest to each of *vectors*, from an approximate index.
 
-        Args:
-            vectors: Unit vectors, shape (q, d), q >= 1.
-            passes: Returns which rows are eligible. Only these are returned and counted.
-            count: Minimum number of eligible rows for each vector.
-            limit: Maximum number of rows that the index visits for each vector.
-
-        Returns:
-            Row ids without duplicates. None if the index is missing or visits too few eligible
-            rows.
+        Only rows that pass *passes* are returned, without duplicates, and at least *count* for each
+        vector. None if the index is missing, or if it finds fewer among *limit* visited rows for
+        each vector. *vectors* are unit vectors, shape (q, d), q >= 1.
         """
 
     def similarities(self, vectors: Matrix, ids: Ids) -> Matrix:
@@ -106,7 +100,7 @@ class EngineVectors:
 
     Args:
         engine: Database with the vectors.
-        ids: Row id of the entity at each position, 0 for an entity without a vector, shape (n,).
+        ids: Row id of the entity at each position, 0 without a vector, shape (n,).
         dimensions: Number of dimensions of the vectors.
         listed: Positions of the entities whose vectors give the mean.
         few_rows: Maximum number of eligible entities scored without the approximate index.
@@ -169,10 +163,10 @@ class EngineVectors:
     def _nearest_positions(
         self, query: VectorQuery, mask: Mask, eligible: int, count: int
     ) -> Positions | None:
-        """Return at least *count* eligible positions near *query*, from the approximate index.
+        """Return at least *count* of the *eligible* positions near *query*, from the approximate
+        index.
 
-        *eligible* is the number of eligible entities. None if scoring all of them costs less, or if
-        the index returns too few.
+        None if scoring all of them costs less, or if the index returns too few.
         """
         expected = count * self.size // max(eligible, 1)
         if eligible <= self._few_rows or eligible < _VISIT_COST * expected:

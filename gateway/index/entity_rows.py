@@ -41,7 +41,7 @@ _BATCH_ROWS = 4096
 
 
 class EntityRows(Protocol):
-    """The vectors ("rows") of the entities of one catalog, in memory or in a database."""
+    """The vectors ("rows") of the entities of one catalog."""
 
     @property
     def blocking(self) -> bool:
@@ -53,7 +53,7 @@ class EntityRows(Protocol):
 
     @property
     def has_gaps(self) -> bool:
-        """True if requested rows are missing in the database. Add all entities again."""
+        """True if requested rows are missing in the database. Then add all entities again."""
 
     @property
     def missing_texts(self) -> Sequence[str]:

@@ -237,11 +237,10 @@ class EntityVectors:
         return VectorIndex.of(matrix, present=None if present.all() else present, mean=mean)
 
     def matrix(self, places: Mapping[str, int]) -> tuple[Matrix, Mask] | None:
-        """Return the unit row of each entity, shape (n, d), and a mask of the entities with a
-        vector.
+        """Return each entity's unit row, shape (n, d), and a mask of the entities with a vector.
 
-        *places* is the position of each entity, keyed by id, ascending from 0. The row of an entity
-        without a vector is zeros. None if all entities lack a vector.
+        *places* is the position of each entity, keyed by id, ascending from 0. Missing rows are
+        zeros. None if all entities lack a vector.
         """
         batch = self._batches[0] if len(self._batches) == 1 else None
         if batch and batch.is_whole(places) and not self._present.any():
@@ -286,8 +285,7 @@ class EntityVectors:
 def listed_rows(eligibility: Eligibility, present: Mask) -> Mask:
     """Return a mask of the entities whose vectors give the mean of the catalog.
 
-    These are the entities with a vector that servers list; if there are none, all in *present*,
-    the entities with a vector.
+    These are the entities in *present* that servers list; if there are none, all in *present*.
     """
     listed = present.copy()
     listed[eligibility.positions_not_of_kinds(LISTED)] = False

@@ -114,7 +114,7 @@ class Indexer:
                 return build
 
     async def _wait_for_vectors(self, build: IndexBuild, words_first: bool) -> bool:
-        """Wait for more vectors. Return False if waiting any longer is not worthwhile."""
+        """Wait for more vectors. Return False if further waiting is not worthwhile."""
         has_many_missing = words_first and build.missing > _FEW_TEXTS
         # A loaded model is useless as long as the catalog lacks vectors.
         is_useless = has_many_missing and not build.snapshot.ranks_by_vectors()

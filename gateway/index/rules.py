@@ -273,10 +273,7 @@ def _sign_in_target(tool: ToolWords) -> frozenset[str]:
 
 
 def _sign_in_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
-    """Yield the tool that signs in to the service named by *tool*, if exactly one exists.
-
-    The name must contain all words for the service.
-    """
+    """Yield the tool that signs in to the service named by *tool*, if exactly one exists."""
     for word in tool.name:
         sign_ins = index.find(("sign_in", word)) or ()
         fitting = [
@@ -287,7 +284,7 @@ def _sign_in_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
 
 
 def _is_sign_in(name: Name) -> bool:
-    """Return whether *name* contains *log in* or *sign in*, or a word for it at an end."""
+    """Return whether *name* contains *log in* or *sign in*, or has a sign-in word at an end."""
     core = [word for word in name if word not in FILLERS] or [""]
     split = any(pair <= {*name} for pair in _SPLIT_SIGN_IN)
     return split or core[0] in _SIGN_IN or core[-1] in _SIGN_IN

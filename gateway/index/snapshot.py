@@ -118,7 +118,10 @@ class Snapshot:
         return mask
 
     def open_to(self, filters: Filters) -> Mask:
-        """Return the mask of the entities that the caller in *filters* may see."""
+        """Return the mask of the entities that the caller in *filters* may see.
+
+        Other filters are ignored.
+        """
         return self._without_denied(self.eligibility.open_to(filters.scopes), filters)
 
     def _without_denied(self, mask: Mask, filters: Filters) -> Mask:
@@ -212,8 +215,7 @@ class IndexBuild:
 
 
 def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
-    """Return the callable entity that *tool* names by id, exposed name, or unique name at the
-    source.
+    """Return the callable entity with *tool* as id, exposed name, or unique name at the source.
 
     Raises:
         InvalidRequestError: If *tool* is not a text, is blank, or may name several tools, even

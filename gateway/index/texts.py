@@ -102,7 +102,7 @@ def _tool_descriptions(entity: Entity) -> str:
 
 
 def _capabilities(entity: Entity) -> str:
-    """Return the capabilities in an agent card, which lists them by name or maps names to flags."""
+    """Return the capabilities in an agent card, a list of names or a mapping of names to flags."""
     listed = entity.metadata.get("capabilities")
     if isinstance(listed, Mapping):
         listed = [name for name, value in listed.items() if value]

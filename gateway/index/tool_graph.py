@@ -85,7 +85,7 @@ class ToolGraph:
         return self.index.rows.get(node)
 
     def has_prerequisites(self, node: str, *, declared: bool) -> bool:
-        """Return whether *node* has prerequisites: declared by the host, or if False, derived."""
+        """Return whether *node* has declared prerequisites, or derived ones if not *declared*."""
         roles: tuple[EdgeRole, ...] = (
             ("prerequisite", "consumes") if declared else ("prerequisite",)
         )

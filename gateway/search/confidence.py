@@ -96,11 +96,10 @@ def closeness(cosine: float, *, mean: float, spread: float, count: int, model: s
     """Return how much closer a match is to the query than the rest of the catalog is.
 
     For a model in `COEFFICIENTS`, this is *cosine* minus a share of *mean*, which is small in very
-    small and in large catalogs. Cosines of other models have an unknown scale, so this is their
-    deviation from the mean, reduced in very small catalogs.
+    small and in large catalogs. Cosines of other models have an unknown scale. For these models,
+    this is the deviation from the mean, reduced in very small catalogs; 0 without spread.
 
-    *mean* and *spread* are those of the cosines of the *count* eligible entities. Without spread,
-    other models return 0.
+    *mean* and *spread* are those of the cosines of the *count* eligible entities.
     """
     sureness = count / (count + CONFIDENCE_SHRINKAGE)
     if model in COEFFICIENTS:

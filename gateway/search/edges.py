@@ -54,10 +54,7 @@ class EdgeProposals:
 class Edges:
     """The edges between the tools of one gateway.
 
-    Args:
-        snapshot: Returns the current index.
-        telemetry: Traces requests to chat models.
-        proposing: Functions from the hook `register_edge_proposals`.
+    `proposing` contains functions from the hook `register_edge_proposals`.
     """
 
     snapshot: Callable[[], Awaitable[Snapshot]]

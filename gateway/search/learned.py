@@ -30,7 +30,7 @@ class Transition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedSteps:
-    """Next steps learned from past calls. False if there are no learned edges."""
+    """Next steps learned from past calls. The object is falsy without learned edges."""
 
     edges: Mapping[str, Sequence[Transition]] = field(default_factory=dict)
     """Learned edges, keyed by the id of the first tool, highest confidence first."""
@@ -63,11 +63,9 @@ class UsageLog(CallHook, ABC):
 
     @abstractmethod
     async def signals(self, snapshot: Snapshot, tenant: str = "") -> UsageSignals:
-        """Return the signals learned from past calls. Never raises.
+        """Return the signals learned from the calls of *tenant* and from calls without a tenant.
 
-        Args:
-            snapshot: The catalog.
-            tenant: Tenant whose calls count, together with calls logged without a tenant.
+        Never raises.
         """
 
     @abstractmethod

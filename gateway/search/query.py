@@ -151,8 +151,7 @@ class Query:
     def with_vectors(self, rows: Mapping[str, Vector]) -> Query:
         """Return the query with the vectors of its texts and clauses.
 
-        Args:
-            rows: Unit vectors of shape (d,), keyed by text, for all of `texts_to_embed`.
+        *rows* are unit vectors of shape (d,), keyed by text, for all of `texts_to_embed`.
         """
         texts = np.array([rows[text] for text in self.texts])
         clauses = np.array([rows[text] for text in self.clauses]) if self.clauses else texts[:0]

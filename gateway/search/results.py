@@ -259,7 +259,7 @@ def visible_build_notes(snapshot: Snapshot, filters: Filters, mask: Mask) -> lis
     """Return the diagnostics of the index build that a search with *filters* repeats.
 
     Details of catalog and graph diagnostics may name servers. A detail is removed if it names a
-    server without eligible entities, or if it names none of the servers in *filters*.
+    server without eligible entities, or if *filters* name servers and it names none of these.
     """
     diagnostics = list(snapshot.recurring_diagnostics)
     if not diagnostics or mask.all():

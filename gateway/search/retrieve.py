@@ -28,13 +28,12 @@ _NOT_PLAIN = re.compile(r"[_\-./]|[a-z0-9][A-Z]")
 def compare_vectors(
     index: CatalogVectors, lexical: BM25Index, query: Query, *, mask: Mask
 ) -> Query:
-    """Reduce the weight of a rewrite whose words contradict *query*, or find that it does not
-    contradict.
+    """Reduce the weight of a contradicting rewrite, or find that it does not contradict.
 
-    The rewrite does not contradict if its vector is nearer to the query's than every entity's
-    vector is. Otherwise its vector counts by `REWRITE_SHARE`, or in full if the catalog has few of
-    the query's words and the rewrite is nearer to the entities: the embedder may not know the
-    language.
+    *query* and its rewrite have different words. The rewrite does not contradict if its vector is
+    nearer to the query's than every entity's vector is. Otherwise its vector counts by
+    `REWRITE_SHARE`. It counts in full if the catalog has few of the query's words and the rewrite
+    is nearer to the entities, because the embedder may not know the language.
     """
     *_, original, english = query.vectors.texts
     alone = [
@@ -140,8 +139,7 @@ def _match_texts(index: BM25Index, query: Query, texts: Sequence[str]) -> list[H
 def _blend_rewrite(original: Hits, english: Hits) -> Hits:
     """Mix the scores of a query and of its contradicting rewrite, whose share is `REWRITE_SHARE`.
 
-    The rewrite counts in full if the catalog has few of the query's words, but words of the
-    rewrite.
+    The rewrite counts in full if the catalog has few words of the query, but words of the rewrite.
     """
     if _is_foreign(original, english):
         return english

@@ -336,8 +336,8 @@ def extract_facts(
     Args:
         documents: Documents in any order.
         names: Node ids, keyed by the names that texts may use. An exact match is tried first, then
-            a match without case, spaces, ``_`` and ``-``. A document whose id, title or file name
-            is such a name describes that node.
+            one without case, spaces, ``_`` and ``-``. A document with such an id, title or file
+            name describes that node.
         derived: Facts derived by the host's own rules, with their ``origin``.
 
     Returns:

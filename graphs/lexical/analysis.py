@@ -317,9 +317,9 @@ def concatenate_numbers(parts: Iterable[bytes], width: int) -> np.ndarray:
 
 
 def stable_order(numbers: np.ndarray) -> np.ndarray:
-    """Return the indices that sort *numbers*; equal numbers keep their order.
+    """Return the indices that sort *numbers*, int32 >= 0; equal numbers keep their order.
 
-    The numbers are int32, >= 0. They are sorted 16 bits at a time, which takes linear time.
+    Sorting 16 bits at a time takes linear time.
     """
     order = np.argsort((numbers & 0xFFFF).astype(np.uint16), kind="stable")
     if numbers.size and int(numbers.max()) > 0xFFFF:

@@ -1,9 +1,8 @@
 """BM25F index of the words of documents, built from token counts; immutable and vectorized.
 
-After Robertson, Zaragoza and Taylor, *Simple BM25 extension to multiple weighted fields* (2004):
-the counts of a term in all fields are summed before saturation, and each field has its own length
-normalization. Lengths are compared with a quantile instead of the mean. The counts in far longer
-fields are discounted by the square, so that keyword stuffing gains little.
+After Robertson, Zaragoza and Taylor, *Simple BM25 extension to multiple weighted fields* (2004),
+with length normalization per field. Lengths are compared with a quantile instead of the mean. The
+counts in far longer fields are discounted by the square, so that keyword stuffing gains little.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _TermMatches: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BM25Index:
-    """The documents that contain each term, and the weight of the term in each document."""
+    """The documents that contain each term, and the term's weight in each document."""
 
     size: int
     fields: tuple[str, ...]
@@ -191,11 +190,9 @@ class BM25Index:
     def fields_containing(self, term: QueryTerm, whole: str = "") -> tuple[np.ndarray, np.ndarray]:
         """Return the fields of each document that contain one word of a query, or its corrections.
 
-        An identifier is contained in a field if all its parts are.
-
         Returns:
-            Two arrays with one item per document: a bit for each field that contains the word,
-            uint64; and True if the field *whole*, if given, contains only the word.
+            Two arrays with one item per document: a bit for each field that contains all parts of
+            the word, uint64; and True if the field *whole*, if given, contains only the word.
         """
         bits = np.zeros(self.size, dtype=np.uint64)
         is_whole = np.zeros(self.size, dtype=np.bool_)
@@ -331,8 +328,7 @@ class BM25Index:
 def _field_weights(ratios: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the weight of one term occurrence in each field of each document, before saturation.
 
-    *ratios* are the lengths of the fields as multiples of the usual length, shape (documents,
-    fields).
+    *ratios* are the fields' lengths as multiples of the usual length, shape (documents, fields).
     """
     ratios = ratios * np.maximum(ratios / parameters.LONG_FIELD, 1)
     counts: np.ndarray = weights / (1 - parameters.B + parameters.B * ratios)

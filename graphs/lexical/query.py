@@ -1,7 +1,7 @@
 """Queries resolved against a text index: matches of their words, and corrections of misspelt words.
 
-Candidates for a misspelt word share character trigrams with it. The edit distance selects among
-them; if no candidate is near enough, the Jaro-Winkler similarity does.
+Candidates for a correction share character trigrams with the word. The edit distance selects among
+them, or else the Jaro-Winkler similarity.
 """
 
 from __future__ import annotations
@@ -161,9 +161,9 @@ def _similar_words(word: str, candidates: dict[int, str]) -> dict[int, float]:
 
 
 def _trigrams(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the trigrams of *words* as two parallel arrays: word positions, and packed characters.
+    """Return two parallel arrays with one item per trigram: word position, and packed characters.
 
-    Three characters are packed into an int64. Each word has a boundary mark at both ends.
+    Each word has a boundary mark at both ends.
     """
     marked = "".join(f"{_MARK}{word}{_MARK}" for word in words)
     points = np.frombuffer(marked.encode("utf-32-le", "surrogatepass"), dtype="<u4")

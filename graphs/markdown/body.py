@@ -1,7 +1,6 @@
 """Body of a Markdown-LD text: sections, links and arrows.
 
-* Only the block structure is parsed, because hostile text can make inline parsing slow.
-* A link to another document, ``[[a wikilink]]`` and ``A --predicate--> B`` are statements.
+Only the block structure is parsed, because hostile text can make inline parsing slow.
 """
 
 from __future__ import annotations

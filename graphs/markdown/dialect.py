@@ -188,7 +188,6 @@ _cached_parse = lru_cache(maxsize=MAX_REMEMBERED_DOCUMENTS)(parse)
 
 
 def _with_subject(edge: Edge, document: str) -> Edge:
-    """Replace an empty subject or ``this document`` in *edge* by *document*."""
     ends = (
         document if end.casefold() in _SELF_REFERENCES else end
         for end in (edge.subject, edge.object)
@@ -339,7 +338,6 @@ def _insert(text: str, key: str, row: str) -> str:
 
 
 def _contents(document: Document, **added: Edge) -> tuple[object, ...]:
-    """Return what is compared of *document*, with *added* edges, keyed by field."""
     fields = ("edges", "forbidden")
     edges = [{*getattr(document, name), *filter(None, [added.get(name)])} for name in fields]
     return replace(document, edges=(), forbidden=()), edges, len(document.notices)

@@ -162,7 +162,6 @@ class Fields:
         return [item for value in self._all_values(name) for item in _as_list(value)]
 
     def _texts(self, name: str) -> Iterator[Text]:
-        """Yield the texts of the field *name*. A mapping contains one text per language."""
         predicate = _PREDICATES.get(name, "")
         for value in self._all_values(name) if name in SINGLE_TEXTS else self._values(name):
             if isinstance(value, dict) and predicate:

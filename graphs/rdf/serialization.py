@@ -1,11 +1,10 @@
 """Import and export of the graph as RDF text. Nothing is fetched.
 
 * Groups, topics and kinds of data become SKOS concepts of one scheme.
-* A statement with a weight or derived by a rule is also written as an ``rdf:Statement`` with
-  weight, rule, file and line.
+* A statement with a weight or a rule is also written as an ``rdf:Statement`` with weight, rule,
+  file and line.
 * Ids that are not IRIs get the base IRI of documents.
 * JSON-LD may name no context but the vocabulary's.
-* Sizes and depths are limited. Problems raise `DocumentError`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Read-only SPARQL queries over facts: SELECT, ASK, CONSTRUCT and DESCRIBE.
 
 * Nothing is fetched, except from endpoints that the caller allows for SERVICE. The caller's
-  functions query them, outside the process of the query.
+  functions query them.
 * Each query runs in its own process, which ends itself at its time limit.
 * A query is checked before it runs. Updates, FROM, GRAPH and SERVICE with other endpoints are
   refused.
@@ -107,12 +107,10 @@ def query_sparql(
 
     Args:
         facts: The graph.
-        text: SPARQL. The prefixes of the vocabulary are predefined. Updates, FROM and GRAPH are
-            refused.
+        text: SPARQL without updates, FROM and GRAPH. The prefixes of the vocabulary are predefined.
         limit: Maximum number of rows or triples.
         timeout_s: Time limit in seconds, without the start of the process.
-        services: Functions that query the endpoints allowed for SERVICE, keyed by IRI. Without any,
-            SERVICE is refused.
+        services: Functions that query the endpoints allowed for SERVICE, keyed by IRI.
 
     Raises:
         QueryTimeoutError: If the query exceeds the time limit.

@@ -3,9 +3,6 @@
 Edges of the graph count most, and next steps that the host declares come first. Similarity to the
 task, similarity to the tool just used and a shared server also count. Without vectors, a tool is
 suggested only if it has an edge or words in common with the task.
-
-Only candidates are scored: all tools to which an edge leads, and the tools nearest to the task, to
-its next clauses and to the tool just used.
 """
 
 from __future__ import annotations
@@ -176,8 +173,8 @@ def _neighbour_reason(
 ) -> Reason:
     """Return a reason that scores tools by similarity to the tool at the position *last*.
 
-    It is a cosine after subtraction of *mean*, the catalog's mean vector, so that features common
-    to all tools do not count.
+    The similarity is a cosine after subtraction of *mean*, the catalog's mean vector, so that
+    features common to all tools do not count.
     """
     away = index.rows(np.asarray([last]))[0] - mean
     sample = sample_of(np.flatnonzero(masks[0]))
@@ -200,10 +197,7 @@ def _neighbour_reason(
 
 
 def _masks_to_search(snapshot: Snapshot, used: Sequence[int], mask: Mask) -> list[Mask]:
-    """Return the masks in which the nearest tools are searched.
-
-    These are *mask* and, if larger than `CANDIDATES`, its part on the servers of *used*.
-    """
+    """Return *mask*, and its part on the servers of *used* if larger than `CANDIDATES`."""
     near = mask & _server_mask(snapshot, used)
     return [mask] if np.count_nonzero(near) <= CANDIDATES else [mask, near]
 

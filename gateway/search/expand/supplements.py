@@ -4,11 +4,10 @@ The *window* is the head of the ranking, bounded by rank and score. Only declare
 reliable derived prerequisites of the first match, may lead out of it.
 
 * Edges are followed only from the best match of each query.
-* Outside the window, an entity becomes a proxy only if it is a declared related tool or next step,
-  and only if words or the graph ranked: a rank by words does not show nearness.
+* If vectors ranked, entities outside the window do not become proxies. If words or the graph
+  ranked, prerequisites outside the window do not, because a rank by words does not show nearness.
 * Declared edges enter a list before derived ones.
 * Learned edges are added at each search, so that deleted calls have no effect at once.
-* Matches are never reordered.
 """
 
 from __future__ import annotations
@@ -60,29 +59,23 @@ class Supplements:
 
 @dataclass(eq=False, repr=False)
 class Gatherer:
-    """Collects the graph neighbours of the matches.
-
-    Args:
-        graph: The compiled graph.
-        primaries: Positions of the matches, best first.
-        seeds: Positions of the best match of each query. Edges are followed from them.
-        window: Positions to which derived related tools and next steps are limited.
-        mask: Eligible entities, shape (n,).
-        options: Maximum length of each list.
-        nearness: Orders prerequisites with equal distance and strength.
-        is_semantic: True if vectors chose the window. If False, declared related tools and next
-            steps become proxies even outside the window.
-    """
+    """Collects the graph neighbours of the matches."""
 
     graph: ToolGraph
     primaries: Sequence[int]
+    """Positions of the matches, best first."""
     _: KW_ONLY
     seeds: Sequence[int]
+    """Positions of the best match of each query. Edges are followed from them."""
     window: Collection[int]
+    """Positions to which derived related tools and next steps are limited."""
     mask: Mask
     options: SearchOptions
     nearness: Nearness
+    """Orders prerequisites with equal distance and strength."""
     is_semantic: bool = True
+    """True if vectors chose the window. If False, declared related tools and next steps become
+    proxies even outside the window."""
 
     def __post_init__(self) -> None:
         self.inside = frozenset(position for position in self.window if self.mask[position])
@@ -107,8 +100,7 @@ class Gatherer:
         return self.added
 
     def add_prerequisites(self, *, declared: bool) -> None:
-        """List declared or derived prerequisites of the best matches, by match and then by
-        distance.
+        """List declared or derived prerequisites of the best matches, by match, then by distance.
 
         A match that a better match needs is listed too, outside the limit. It thereby moves up
         where all lists are shown as one.

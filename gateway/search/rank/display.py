@@ -121,11 +121,7 @@ def server_tools(tools: Sequence[Entity], query: str, *, limit: int) -> list[tup
 
 
 def _score_tool(tool: Entity, query: frozenset[str]) -> float:
-    """Score a tool by *query*, the stems of the query's words.
-
-    Each word earns 0.5 points in the name, else 0.3 in the description. The score is 0.7 x the
-    points (at most 1) plus 0.3 x the share of words that earned points.
-    """
+    """Score a tool, 0 to 1, by *query*, the stems of the query's words."""
     in_name = query.intersection(stems(tool.name))
     described = len(query.intersection(stems(tool.description)) - in_name)
     if not in_name and not described:
@@ -151,11 +147,11 @@ def choose(
 ) -> tuple[Chosen, tuple[float, ...]]:
     """Choose the matches of a search, from one ranking for each query.
 
-    A match is displayed if the first query gives it *min_confidence*, or else if its display score
-    suffices. If the display limit admits all eligible entities, all matches are displayed.
+    With a display limit, a match is displayed if the first query gives it *min_confidence*, or else
+    if its display score suffices. If the limit admits all eligible entities, all are displayed.
 
     Returns:
-        The matches, and their display scores (empty if the request has no display limit).
+        The matches, and their display scores (empty without a display limit).
     """
     request = state.request
     limit = request.limit

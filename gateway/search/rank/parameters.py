@@ -3,9 +3,6 @@
 A weight *in deviations* is the effect of one standard deviation of a signal, compared with one
 standard deviation of the cosines. ``Measured`` means by recall@5 of ``benchmarks.retrieval`` over
 the public sets; the recall changes little around the value.
-
-Other constants are in `gateway.search.signals` (for one signal of `auto`), in `SearchOptions` (for
-hosts) and in `gateway.search.confidence` (fitted coefficients).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ class Vectors:
     """Signal for entities whose vector is near to the request and to one of its clauses.
 
     The score is the cosine with the request plus `CLAUSE_COSINE_WEIGHT` times the cosine with the
-    best clause. The sum is converted to deviations, because it also chooses the candidates.
+    best clause.
     """
 
     name, order, weight = "vectors", 100, 1.0

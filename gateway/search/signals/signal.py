@@ -65,7 +65,6 @@ class Signal(Protocol):
     def score(self, pool: Pool) -> Vector:
         """Return the score of each candidate, shape (m,), before multiplication by `weight`.
 
-        Scores are deviations from the mean over the eligible entities, so that signals are
-        comparable.
+        Scores are deviations from the mean over the eligible entities.
         """
         ...
