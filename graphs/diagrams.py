@@ -14,10 +14,7 @@ from graphs.graph import GraphIndex, edges_of
 def to_mermaid(index: GraphIndex, *, centre: str | None = None, hops: int = 1) -> str:
     """Draw the graph as a Mermaid flow chart.
 
-    Args:
-        index: The graph.
-        centre: Node id; only edges within *hops* of it are drawn. None draws the whole graph.
-        hops: Maximum distance from the centre, in edges of any direction.
+    With *centre*, only edges within *hops* edges of this node are drawn, in any direction.
     """
     edges = _excerpt(index, centre, hops)
     names = _names(edges, centre)
@@ -41,9 +38,6 @@ def to_dot(index: GraphIndex, *, centre: str | None = None, hops: int = 1) -> st
 
 
 def _excerpt(index: GraphIndex, centre: str | None, hops: int) -> list[Fact]:
-    """Return the edges near the node *centre*, sorted by subject, predicate and object. An unknown
-    node gives no edges; None gives all edges.
-    """
     network = index.network
     if centre is not None:
         if centre not in network:

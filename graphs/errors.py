@@ -1,12 +1,8 @@
 """Errors of the package `graphs`.
 
-GraphError
-├── DocumentError
-├── QueryError
-│   └── QueryTimeoutError
-└── ExtraError
+GraphError ├── DocumentError ├── QueryError │   └── QueryTimeoutError └── ExtraError
 
-A rule of a document that cannot be read does not raise an error. It is skipped with a `Notice`.
+An unreadable rule of a document does not raise an error. It is skipped with a `Notice`.
 """
 
 from __future__ import annotations
@@ -51,7 +47,7 @@ class GraphError(Exception):
 
 
 class DocumentError(GraphError):
-    """A document cannot be read. The message contains the line and the remedy."""
+    """A document cannot be read."""
 
     def __init__(self, detail: str, *, path: str = "", line: int = 0) -> None:
         super().__init__(f"{path or 'document'}:{line}: {detail}")
@@ -77,7 +73,7 @@ class QueryTimeoutError(QueryError):
 
 
 class ExtraError(GraphError):
-    """An optional dependency is not installed. The message says how to install it."""
+    """An optional dependency is not installed."""
 
     def __init__(self, extra: str, *, package: str) -> None:
         super().__init__(f"{package} is not installed: pip install 'tool-gateway[{extra}]'")

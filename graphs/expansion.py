@@ -1,9 +1,8 @@
 """Neighbours of nodes along typed, weighted, directed edges.
 
-* Only edges near the seeds are read. `Expansion.visited` counts them.
-* A shared group or kind of data with many members does not make nodes neighbours. The fewer members
+* Only edges near the seeds are read.
+* A group or kind of data with many members does not make its members neighbours. The fewer members
   it has, the stronger the connection.
-* Every neighbour has the path of statements that leads to it.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from graphs.parameters import MAX_GROUP_SIZE
 
 Role = Literal["related", "next_step", "prerequisite"]
 ExcludeNode: TypeAlias = Callable[[str], bool]
-"""Function that returns True for nodes that are neither returned nor passed through."""
+"""Returns True for nodes that are neither returned nor passed through."""
 SHARED_CONCEPTS: Mapping[Role, tuple[EdgeRole, EdgeRole]] = {
     "related": ("member", "member"),
     "next_step": ("produces", "consumes"),
     "prerequisite": ("consumes", "produces"),
 }
-"""Roles of the two edges of a connection over a shared concept: from a node to the concept, and
-from a neighbour to the concept. Keyed by the role of the neighbour."""
+"""Roles of the edges from a node and from its neighbour to a shared concept, keyed by the role of
+the neighbour."""
 _RARITY = tuple(1 / (1 + log2(max(count, 1)) / 2) for count in range(MAX_GROUP_SIZE + 1))
 """Factor for a shared concept, indexed by its number of other members."""
 _Move: TypeAlias = tuple[str, float, tuple[Fact, ...]]
@@ -79,7 +78,7 @@ def expand(  # noqa: PLR0913  (keyword-only, one a bound)
         role: ``related``: stated relations in both directions, and shared rare groups.
             ``next_step``: stated next steps, and nodes that consume what a seed produces.
             ``prerequisite``: nodes that a seed requires, and producers of what it consumes.
-        excluded: Function that returns True for nodes that are neither returned nor passed through.
+        excluded: Returns True for nodes that are neither returned nor passed through.
         declared_only: Use only statements of the host.
         hops: Maximum number of steps from a seed, >= 1.
         limit: Maximum number of neighbours.
@@ -128,9 +127,7 @@ class _Traversal:
     visited: int = 0
 
     def around(self, seed: str, hops: int) -> list[_Ranked]:
-        """Return the nodes around *seed*, breadth first, in at most *hops* steps. The nodes of each
-        step are sorted. Seeds are not returned.
-        """
+        """Return the nodes within *hops* steps of *seed*, nearest first, without seeds."""
         neighbours: list[_Ranked] = []
         level: list[_Ranked] = [(-1.0, "", seed, ())]
         reached = {seed}
@@ -151,9 +148,6 @@ class _Traversal:
         return sorted((-score, label(node), node, way) for node, (score, way) in best.items())
 
     def _moves(self, node: str) -> Iterator[_Move]:
-        """Yield the possible steps from *node* to a neighbour. Several steps may lead to the same
-        neighbour.
-        """
         for edge in self._read(self.index.edges_from(node, self.role)):
             if self._may_reach(edge.object):
                 yield edge.object, _strength(edge), (edge,)
@@ -166,9 +160,7 @@ class _Traversal:
         yield from self._fellow_members(node)
 
     def _fellow_members(self, node: str) -> Iterator[_Move]:
-        """Yield each node that shares a group with *node*, once. More and rarer shared groups give
-        a greater closeness.
-        """
+        """Yield each node that shares a group with *node*, once."""
         shared: dict[str, tuple[float, float, tuple[Fact, ...]]] = {}
         for fellow, weight, way in self._through_concepts(node):
             distance, best, best_way = shared.get(fellow, (1.0, 0.0, ()))
@@ -195,9 +187,7 @@ class _Traversal:
                     yield edge.subject, min(near, _strength(edge)) * rarity, (first, edge)
 
     def _read(self, edges: Sequence[Fact]) -> Sequence[Fact]:
-        """Count *edges* as visited, and return them; with `declared_only`, only the declared
-        ones.
-        """
+        """Count *edges* as visited, and return them; only declared ones if `declared_only`."""
         self.visited += len(edges)
         return [edge for edge in edges if edge.declared] if self.declared_only else edges
 

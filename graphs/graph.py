@@ -1,11 +1,9 @@
 """The graph: a `networkx.MultiDiGraph` of typed edges, with an index of the texts of its documents.
 
-* Nodes are identified by id. The kind of a node is ``document``, ``group`` (a concept or thing that
-  the host declares members of), ``concept`` or ``other``.
-* The network contains only nodes with an edge. Documents without an edge are part of the graph, but
-  not of the network.
+* The kind of a node is ``document``, ``group`` (a node with members declared by the host),
+  ``concept`` or ``other``.
+* The network contains only nodes with an edge.
 * The key of an edge is its predicate. Its data contain ``fact``, the statement of the edge.
-* A group, topic or kind of data is a node of its own. Its members are not linked to each other.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ class GraphIndex:
     texts: BM25Index
     """Index of the searched texts of the nodes in `documents`."""
     statements: Callable[[], Iterable[Iterable[Fact]]] = tuple
-    """Function that returns the facts of the graph, grouped by source."""
+    """Returns the facts of the graph, grouped by source."""
     forbidden: frozenset[Triple] = frozenset()
     """Edges that the host forbids: subject, predicate (empty for every predicate) and object."""
     _members: dict[tuple[str, str], tuple[Fact, ...]] = field(default_factory=dict, repr=False)
@@ -69,13 +67,12 @@ class GraphIndex:
         return edges_of(self.network)
 
     def renamed(self, names: Mapping[str, str]) -> Network:
-        """Return a copy of the network with new ids, which also contains the nodes without edges.
+        """Return a copy of the network with new ids and plain values, including nodes without
+        edges.
 
-        The data are plain values. A node has ``label`` and ``kind``. An edge has ``role``, ``rule``
-        (empty if a document states it), ``weight``, ``declared``, ``path`` and ``line``.
-
-        Args:
-            names: New ids, keyed by old id. Other nodes keep their ids.
+        A node has ``label`` and ``kind``. An edge has ``role``, ``rule`` (empty if a document
+        states it), ``weight``, ``declared``, ``path`` and ``line``. Nodes that *names* lacks keep
+        their ids.
         """
         network: Network = nx.MultiDiGraph()
         for node, kind in self.kinds.items():
@@ -99,15 +96,11 @@ class GraphIndex:
         return self.labels.get(node, node)
 
     def is_concept(self, node: str) -> bool:
-        """Return whether *node* is a group, a topic or a kind of data, and therefore not returned
-        as a neighbour.
-        """
+        """Return whether *node* is a group, a topic or a kind of data, and thus not a neighbour."""
         return node.startswith(CONCEPT_BASE) and self.kinds.get(node) != "document"
 
     def edges_from(self, node: str, role: EdgeRole | None = None) -> list[Fact]:
-        """Return the edges from *node*, sorted by target. With *role*, only edges of that
-        role.
-        """
+        """Return the edges from *node*, sorted by target. With *role*, only edges of that role."""
         if node not in self.network:
             return []
         return _select_sorted(self.network.out_edges(node, data="fact"), role)
@@ -119,10 +112,7 @@ class GraphIndex:
         return _select_sorted(self.network.in_edges(node, data="fact"), role)
 
     def members(self, concept: str, role: EdgeRole) -> tuple[Fact, ...]:
-        """Return the edges of *role* to *concept*; empty if there are more than `MAX_GROUP_SIZE`.
-
-        The result is cached, because a concept is near many nodes.
-        """
+        """Return the edges of *role* to *concept*; empty if more than `MAX_GROUP_SIZE`."""
         cached = self._members.get((concept, role))
         if cached is None:
             edges = self.edges_to(concept, role)

@@ -1,8 +1,6 @@
 """Compiler of a graph from documents and derived facts, which reuses results of earlier builds.
 
-The builder caches the edges and labels of each source of facts, and the tokens of each node. If an
-edge changes, a new network is made, so existing graphs never change. A later build gives the same
-result as a first build.
+Existing graphs never change. A later build gives the same result as a first build.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ FIELDS: Mapping[str, str] = {
     "description": "description",
     "text": "text",
 }
-"""Predicates whose texts are searched, each with the index field that contains its texts."""
+"""Predicates whose texts are searched, each with the index field of its texts."""
 _LabelOrder: TypeAlias = tuple[bool, bool, str, int, str, str]
 """Sort key of a node's names, best name first. The fifth item is the name itself."""
 _FieldText: TypeAlias = tuple[str, Phrase]
@@ -42,7 +40,7 @@ _FieldText: TypeAlias = tuple[str, Phrase]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Source:
-    """Facts of one document or one derived part, with their edges, names and texts."""
+    """Facts of one document or one derived part, with edges, names and texts."""
 
     facts: Iterable[Fact]
     edges: Sequence[Fact]
@@ -90,12 +88,11 @@ class _Source:
 
 
 class GraphBuilder:
-    """Compiles a graph again whenever its documents change. Not thread-safe, but the graphs are
-    immutable.
+    """Compiles immutable graphs from changing documents. Not thread-safe.
 
     Args:
-        weights: Weight of each text field, as in `graphs.parameters.FIELD_WEIGHTS`.
-        fields: Function that returns the text fields of a row passed to `build`.
+        weights: Weight of each text field, as in `FIELD_WEIGHTS`.
+        fields: Returns the text fields of a row passed to `build`.
     """
 
     def __init__(
@@ -108,12 +105,12 @@ class GraphBuilder:
         self._fields = fields
         self._reader = DocumentReader()
         self._sources: dict[int, _Source] = {}
-        """Cached sources, keyed by `id()` of their facts. A value refers to its facts, so the facts
-        are not deleted and their `id()` is not used again."""
+        """Cached sources, keyed by `id()` of their facts. A value keeps its facts alive, so that
+        the key stays unique."""
         self._edges: tuple[object, Network] = None, nx.MultiDiGraph()
         """Edges and forbidden edges of the last build, and the network built from them."""
         self._used_count = 0
-        """Number of terms in the text index of the last graph; decides when the vocabulary is
+        """Number of terms in the last graph's text index; decides when the vocabulary is
         cleared."""
         self._forget()
 
@@ -135,15 +132,15 @@ class GraphBuilder:
     ) -> GraphIndex:
         """Compile *documents*, and *derived* facts that the documents of the host do not forbid.
 
+        An unchanged document, part of *derived* or row must be the same object as before.
+
         Args:
-            documents: All documents. An unchanged document must be the same object as before.
-            names: The host's names, as in `graphs.facts.extraction.extract_facts`.
+            documents: All documents.
+            names: The host's names, as in `extract_facts`.
             others: Ids and titles of further nodes that labels may name.
-            derived: Facts of the host's own rules, in parts that can be iterated repeatedly. An
-                unchanged part must be the same object as before.
-            rows: Searchable nodes in order, with the argument of ``fields`` for each. An unchanged
-                row must be the same object as before. Texts that the host declares are added. None
-                makes all documents searchable, with all stated texts.
+            derived: Facts of the host's own rules, in parts that can be iterated repeatedly.
+            rows: Arguments of ``fields``, keyed by searchable node. Texts declared by the host are
+                added. None makes all documents searchable, with all stated texts.
             texts: Result of `index` for *rows*, used if no texts are added.
         """
         if texts is None:
@@ -178,20 +175,15 @@ class GraphBuilder:
         )
 
     def _network(self, sources: Iterable[_Source], bans: frozenset[Triple]) -> Network:
-        """Return the network of the edges of all *sources*. If no edge changed, it is the same
-        object as in the last build.
-        """
         edges = [source.edges for source in sources]
         if self._edges[0] != (edges, bans):
             self._edges = (edges, bans), network_of(merge_facts(edges, bans))
         return self._edges[1]
 
     def index(self, rows: Mapping[str, object]) -> BM25Index:
-        """Index the texts of *rows*. A row that is the same object as in the last build is not
-        tokenized again.
+        """Index the texts of *rows*, which are arguments of ``fields``, keyed by node id.
 
-        Args:
-            rows: Arguments of ``fields``, keyed by node id.
+        Only new row objects are tokenized.
         """
         self._forget_unused()
         return self._index(rows, {})
@@ -234,9 +226,6 @@ def compile_facts(facts: Iterable[Fact]) -> GraphIndex:
 def _added_texts(
     sources: Iterable[_Source], labels: Mapping[str, str], rows: Container[str]
 ) -> dict[str, list[_FieldText]]:
-    """Return the texts that *sources* add to *rows*, keyed by node id. Rows without added texts are
-    absent.
-    """
     added: defaultdict[str, list[_FieldText]] = defaultdict(list)
     for source in sources:
         for node, texts in source.texts.items():
@@ -249,21 +238,17 @@ def _added_texts(
 
 
 def _is_group_edge(edge: Fact) -> bool:
-    """Return whether *edge* is a membership that the host itself states."""
     return edge.declared and EDGE_PREDICATES[edge.predicate] == "member"
 
 
 def _kinds(network: Network, documents: Iterable[str]) -> dict[str, str]:
-    """Return the kinds of the nodes of *network* and of *documents*, keyed by node."""
     groups = {edge.object for edge in edges_of(network) if _is_group_edge(edge)}
     kinds = {node: "concept" if node.startswith(CONCEPT_BASE) else "other" for node in network}
     return kinds | dict.fromkeys(groups, "group") | dict.fromkeys(documents, "document")
 
 
 def _labels(sources: Sequence[_Source]) -> dict[str, str]:
-    """Return one name of each node, keyed by node id: the best declared name, or else the first
-    derived name.
-    """
+    """Return each node's best declared name, or else its first derived name, keyed by node id."""
     names: dict[str, str] = {}
     for source in reversed(sources):
         names |= source.derived_labels
@@ -280,7 +265,6 @@ def _label_order(fact: Fact) -> _LabelOrder:
 
 
 def _with_phrases(fields: Fields, added: Sequence[_FieldText]) -> Fields:
-    """Return *fields* with the texts *added* to them, without duplicates."""
     if not added:
         return fields
     phrases: dict[str, dict[Phrase, None]] = {}

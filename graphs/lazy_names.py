@@ -9,14 +9,10 @@ from importlib import import_module
 def lazy_names(
     package: str, names: Mapping[str, str]
 ) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
-    """Return ``__all__``, ``__getattr__`` and ``__dir__`` of a package.
+    """Return ``__all__``, ``__getattr__`` and ``__dir__`` of *package*.
 
-    Type checkers read the same names from the package's ``__init__.pyi``.
-
-    Args:
-        package: Name of the package.
-        names: Public names separated by spaces, keyed by the submodule that contains them, or by
-            the full name of a module of another package.
+    *names* are public names separated by spaces, keyed by submodule, or by the full name of another
+    package's module.
 
     Example:
         >>> __all__, __getattr__, __dir__ = lazy_names("graphs.rdf", {"shapes": "validate"})

@@ -15,14 +15,10 @@ from graphs.graph import EDGE_PREDICATES, GraphIndex
 def shortest_paths(
     edges: Iterable[Fact], start: str, end: str, *, cost: Callable[[Fact], float], limit: int
 ) -> list[list[Fact]]:
-    """Return the cheapest paths between two nodes, along edges of any direction.
+    """Return the cheapest paths between two nodes, at most *limit*, along edges of any direction.
 
-    Args:
-        edges: Edges. Between two nodes, only the cheapest one is used, or else the first.
-        start: First node.
-        end: Last node. If it equals *start*, there are no paths.
-        cost: Function that returns the cost of an edge, > 0.
-        limit: Maximum number of paths.
+    Between two nodes, only the cheapest edge is used, or else the first. Costs are > 0. Empty if
+    *start* equals *end* or no path exists.
     """
     network: nx.Graph[str] = nx.Graph()
     network.add_nodes_from((start, end))
@@ -39,22 +35,17 @@ def shortest_paths(
 def topological_groups(needs: Iterable[tuple[str, str]]) -> list[list[str]]:
     """Return nodes in an order in which each follows all nodes that it needs.
 
-    Args:
-        needs: Pairs of a node and a node that it needs.
-
-    Returns:
-        Groups of nodes in order. Nodes that need each other form one sorted group.
+    *needs* are pairs of a node and a node that it needs. Nodes that need each other form one sorted
+    group.
     """
     groups = nx.condensation(nx.DiGraph(sorted((needed, node) for node, needed in needs)))
     return [sorted(groups.nodes[group]["members"]) for group in nx.topological_sort(groups)]
 
 
 def prerequisite_cycles(index: GraphIndex) -> tuple[tuple[str, ...], ...]:
-    """Return groups of nodes that require each other, so that none can be used first.
+    """Return sorted groups of nodes that require each other, so that none can be used first.
 
-    Returns:
-        Sorted ids of each group, also of a single node that requires itself; empty if the
-        prerequisites have no cycles.
+    A node that requires itself is a group. Empty without cycles.
     """
     needs = DiGraph(
         (edge.subject, edge.object)

@@ -1,9 +1,8 @@
 """Search for nodes by a query: in their texts, in their statements, or in both.
 
-* ``words``: the text index, which also finds similar spellings, and members of a group by its name.
-* ``schema``: statements of names, descriptions, keywords and topics. Each statement that contains a
-  word of the query is evidence, with its file and line.
-* ``hybrid``: both, merged by reciprocal ranks. A node occurs once.
+* ``words``: the text index, which also finds similar spellings.
+* ``schema``: statements of names, descriptions, keywords and topics.
+* ``hybrid``: both, merged by reciprocal ranks.
 """
 
 from __future__ import annotations
@@ -66,21 +65,16 @@ class FoundNode:
     words: tuple[str, ...] = ()
     """Words of the query that the text index matched, as the query spells them."""
     evidence: tuple[TextEvidence, ...] = ()
-    """Statements about the node that match the query, best first; empty if statements were not
-    searched."""
+    """Matching statements about the node, best first; empty if statements were not searched."""
 
 
 def search_text(
     index: GraphIndex, text: str, *, limit: int, allowed: Callable[[str], bool] | None = None
 ) -> tuple[TextMatch, ...]:
-    """Find the documents whose texts match *text*.
+    """Find the documents whose texts match *text*. An empty text finds nothing.
 
-    Args:
-        index: The graph.
-        text: Query in any language. An empty query finds nothing.
-        limit: Maximum number of documents.
-        allowed: Function that returns True for ids of documents that may be found. It is called
-            with the best documents in turn, until there are enough. None allows all.
+    *allowed* returns whether the document with an id may be found. It is called with the best
+    documents in turn, until there are enough.
 
     Returns:
         Matches, best first, equal scores by label and id.
@@ -113,19 +107,16 @@ def find(
     weights: Mapping[str, float] = SCHEMA_WEIGHTS,
     allowed: Callable[[str], bool] | None = None,
 ) -> tuple[FoundNode, ...]:
-    """Find the nodes that match the query *text*.
+    """Find the nodes that match the query *text*, best first, equal scores by label and id.
 
     Args:
         index: The graph.
         text: Query in any language. A query without words finds nothing.
         mode: Search in texts (``words``), in statements (``schema``), or in both (``hybrid``).
         limit: Maximum number of nodes.
-        weights: Score of a text that equals the query, keyed by predicate, in (0, 1]. The text of
-            an edge is the name of its object. Used in the modes ``schema`` and ``hybrid``.
-        allowed: Function that returns True for ids of nodes that may be found. None allows all.
-
-    Returns:
-        Nodes, best first, equal scores by label and id.
+        weights: Score of a statement whose text equals the query, keyed by predicate, in (0, 1].
+            The text of an edge is the name of its object.
+        allowed: Returns whether the node with an id may be found. None allows all.
     """
     pool = FIND_POOL * limit if mode == "hybrid" else limit
     lists = []
@@ -160,7 +151,6 @@ def find(
 
 
 def _name_lines(index: GraphIndex) -> Mapping[str, tuple[str, int]]:
-    """Return the path and line where the name of each node is stated, keyed by node id."""
     named = (fact for fact in index.facts if fact.predicate == "name")
     return {
         fact.subject: (fact.path, _line(fact))
@@ -173,7 +163,6 @@ def _order(node: FoundNode) -> tuple[float, str, str]:
 
 
 def _merge(by_words: list[FoundNode], by_schema: list[FoundNode]) -> list[FoundNode]:
-    """Merge two lists of nodes, each best first, by reciprocal ranks."""
     ranked = [(node, 1 / (FIND_RRF_K + rank)) for rank, node in enumerate(by_words, 1)]
     merged = {node.node: replace(node, score=score) for node, score in ranked}
     for rank, node in enumerate(by_schema, 1):
@@ -186,7 +175,6 @@ def _merge(by_words: list[FoundNode], by_schema: list[FoundNode]) -> list[FoundN
 def _by_schema(
     index: GraphIndex, text: str, weights: Mapping[str, float]
 ) -> Mapping[str, list[TextEvidence]]:
-    """Return the statements that contain words of *text*, keyed by id of the document."""
     terms = stems(text)
     evidence_by_node: defaultdict[str, list[TextEvidence]] = defaultdict(list)
     for fact in index.facts:
@@ -212,7 +200,5 @@ def _by_schema(
 
 
 def _line(fact: Fact) -> int:
-    """Return the line of the statement *fact*. Texts of the front matter have no line of their own
-    and get the first line of the document.
-    """
+    """Return the line of *fact*; 1 for front matter, 0 without a file."""
     return fact.line or int(bool(fact.path))

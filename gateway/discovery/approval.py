@@ -23,41 +23,35 @@ class Approval:
 
     entity: Entity
     arguments: JsonObject
-    """A copy of the arguments; changes do not affect the call."""
+    """A copy; changes do not affect the call."""
     call_id: str
     caller: Caller = ANYONE
-    """The caller on whose behalf the model calls the tool."""
     rule: str = ""
-    """Name of the policy that requires the approval; "" if the tool's hints require it."""
+    """Policy that requires the approval; "" if the tool's hints require it."""
 
 
 Approve: TypeAlias = Callable[[Approval], bool | Awaitable[bool]]
-"""Decides whether a call is sent. Only the return value ``True`` approves the call; any other value
-or an error denies it. A plain function runs in its own thread and may block."""
+"""Decides whether a call is sent: only ``True`` approves it, and an error denies it. A plain
+function runs in its own thread and may block."""
 
 
 @runtime_checkable
 class Selective(Protocol):
-    """An `Approve` that decides about some calls only. All others are sent without asking it."""
+    """An `Approve` that decides about some calls only. All others are sent."""
 
     def asks(self, approval: Approval) -> bool:
         """Return True if this object must decide about *approval*. If False, the call is sent."""
 
 
 def needs_approval(entity: Entity, confirm: Confirm, *, can_ask: bool = True) -> bool:
-    """Return whether a call of *entity* needs the host's approval.
+    """Return whether a call of *entity* needs the host's approval under `ChatOptions.confirm`.
 
-    Hints of a server that the host does not trust can only add restrictions. Under ``destructive``,
-    tools marked as destructive need approval, and all tools that the host does not vouch for, by
-    trusting their server or by its own hints. Under ``not_read_only``, only tools that the host
-    vouches for and that are marked as read-only, and not as destructive, need none.
+    The host vouches for a tool by trusting its server or by its own hints. Under ``destructive``,
+    tools marked as destructive need approval, and all tools that the host does not vouch for. Under
+    ``not_read_only``, only vouched tools marked as read-only, and not as destructive, need none.
 
-    Args:
-        entity: The tool.
-        confirm: The option `ChatOptions.confirm`.
-        can_ask: False if no person can be asked. Then, under ``destructive``, only tools marked as
-            destructive need approval. Otherwise nearly every call would be refused, because hosts
-            trust few servers.
+    If no person can be asked (*can_ask* is False), ``destructive`` only covers tools marked as
+    destructive. Otherwise nearly every call would be refused.
     """
     hints = entity.hints
     if confirm in {"never", "all"}:
@@ -79,18 +73,17 @@ async def request_approval(
     call_id: str,
     caller: Caller,
 ) -> Entity:
-    """Request the host's approval of a call, if a policy or the options require it. Return the
-    tool.
+    """Request the host's approval of a call, if a policy or option requires it. Return the tool.
 
     The audit log records the request and a denial here, and an approval if no policy required it.
-    An approval that a policy required is recorded when the call is sent.
+    Other approvals are recorded when the call is sent.
 
     Raises:
         NotApprovedError: If the answer is not ``True``, or *approve* is None.
         InvalidRequestError: If *tool* is ambiguous.
         UnknownToolError: If the tool does not exist.
         InvalidArgumentsError: If the arguments are invalid; then the host is not asked.
-        StoreError: If the audit log cannot be written, and the options refuse calls in this case.
+        StoreError: If the audit log cannot be written, and the options then refuse calls.
     """
     call = await gateway.calls.find(tool, caller, arguments)
     entity, confirm = call.entity, gateway.options.chat.confirm

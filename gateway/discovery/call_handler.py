@@ -1,8 +1,7 @@
 """Answers to the model's calls of gateway tools. A mistake of the model never raises an error.
 
-* For invalid JSON, invalid arguments or a misspelt name, the answer explains the mistake. It shows
-  the schema or similar names, so that the model can correct the call in one turn.
-* A tool can be called even if it is not in the model's tool list, now or ever.
+* The answer to a mistaken call shows the schema or similar names.
+* A tool can be called even if it is not in the model's tool list.
 * Meta-tools cannot be called through `call_tool`.
 """
 
@@ -49,10 +48,9 @@ class ToolCall:
     arguments: str
     """Arguments as text, which may be invalid JSON."""
     parsed: JsonObject | None = None
-    """Arguments that are already parsed; if set, the text is ignored."""
+    """Parsed arguments; if set, `arguments` is ignored."""
     foreign: bool = False
-    """True if the gateway cannot answer the call, because it is not a function call; the host then
-    does."""
+    """True if the host must answer the call, because it is not a function call."""
 
     @property
     def native(self) -> bool:
@@ -68,7 +66,7 @@ class ToolAnswer:
     text: str
     """Text for the model, without invisible characters."""
     queries: tuple[str, ...] = ()
-    """Queries, if the call is a search; empty for other calls."""
+    """Queries of a search; empty for other calls."""
     search: SearchResult | None = None
     tool: str = ""
     """Name of the called tool, as the model wrote it; "" for a search."""
@@ -82,9 +80,7 @@ class ToolAnswer:
     """Time in seconds until a rate limit allows the next call; None if no limit was reached."""
 
     def __post_init__(self) -> None:
-        """Remove invisible characters from the text, and lone surrogates, which a request cannot
-        contain.
-        """
+        """Remove invisible characters and lone surrogates from the text."""
         object.__setattr__(self, "text", visible(self.text))
 
     @property
@@ -99,14 +95,13 @@ class MetaCall:
 
     gateway: Gateway
     tools: ToolList
-    """Tool list of the model's request; it contains the caller."""
     call: ToolCall
     arguments: JsonObject
-    """Parsed arguments with corrected keys. A call with unknown keys was refused before."""
+    """Parsed arguments with corrected keys. Unknown keys were refused before."""
     approve: Approve | None
     """Asks the host whether a tool may be called; None if the host cannot be asked."""
     task: str
-    """Label of the task that the call belongs to; "" if there is none."""
+    """Label of the task that the call belongs to; "" without a task."""
 
 
 async def handle_call(
@@ -122,13 +117,12 @@ async def handle_call(
 
     Args:
         gateway: The gateway.
-        tools: Tool list of the request, including the caller. In mode ``stable`` search results
-            contain schemas, because found tools do not become proxies.
+        tools: Tool list of the request, including the caller. In mode ``stable``, search results
+            contain schemas.
         call: The call.
         approve: Asked before a possibly destructive call; see `ChatOptions.confirm`.
-        shown: Names of found tools whose definitions the model has seen, so that a search result
-            does not repeat them. None means all proxies.
-        task: Label of the task that the call belongs to, for the log of calls.
+        shown: Names of tools that search results do not describe again; None means all proxies.
+        task: Label of the call's task, for the log of calls.
     """
     names = tools.names
     is_search = call.native or (call.name and call.name == names.search)
@@ -158,9 +152,6 @@ async def _handle(
     task: str,
     own: Callable[[JsonObject], Awaitable[ToolAnswer]] | None,
 ) -> ToolAnswer:
-    """Execute *call* within the span of a meta-tool. *own* answers calls of a meta-tool other than
-    the call tool; None means that *call* is for a catalog tool.
-    """
     names, caller, tool = tools.names, tools.caller, call.name
     arguments: JsonObject | None = None
     try:
@@ -185,7 +176,6 @@ async def _handle(
         return await _failure(gateway, tools, call, tool, arguments, error)
     text = clip(result_text(result), gateway.options.chat.max_result_chars)
     if not result.is_error:
-        # Only mention the call tool if it is listed.
         call_name = names.call if tools.mode in {"proxy", "stable"} else ""
         text += await next_steps_hint(gateway, call_name, tool, caller)
     return ToolAnswer(call=call, text=text, tool=tool, arguments=arguments, result=result)
@@ -208,7 +198,6 @@ async def _answer_added(
     approve: Approve | None,
     task: str,
 ) -> ToolAnswer:
-    """Answer a call of a meta-tool that a plugin added."""
     meta_call = MetaCall(
         gateway=gateway, tools=tools, call=call, arguments=arguments, approve=approve, task=task
     )
@@ -225,8 +214,9 @@ async def _answer_added(
 async def _trace_refused(
     gateway: Gateway, call_id: str, tool: str, error: GatewayError, caller: Caller
 ) -> None:
-    """Record the span of a call that was refused before `Gateway.invoke`. A tool's name is recorded
-    only if *caller* may see the tool, because any other name is text of the model.
+    """Record the span of a call that was refused before `Gateway.invoke`.
+
+    A name is only recorded if *caller* may see the tool. Any other name is text of the model.
     """
     name, server = OTHER, ""
     with suppress(GatewayError):
@@ -239,11 +229,9 @@ async def _trace_refused(
 async def _read_arguments(
     gateway: Gateway, tools: ToolList, call: ToolCall
 ) -> tuple[JsonObject, str]:
-    """Return the arguments of *call*, and a note for the model about corrected keys; "" if no key
-    was corrected.
-    """
+    """Return the arguments of *call*, and a note for the model about corrected keys, if any."""
     parsed = call.parsed
-    # Copy the arguments, so that the caller cannot change them between approval and call.
+    # Copy, so that the caller cannot change the arguments between approval and call.
     original: JsonObject = (
         _parse_object(call.arguments) if parsed is None else deepcopy(dict(parsed))
     )
@@ -253,7 +241,7 @@ async def _read_arguments(
     arguments = correct_keys(properties, original)
     if call.name == tools.names.call:
         name = str(arguments.get("name", ""))
-        # An unknown tool is refused later, when it is called.
+        # An unknown tool is refused when it is called.
         with suppress(GatewayError):
             entity = resolve(await gateway.snapshot(), name, tools.caller.filters())
             parameters = as_object(entity.definition.input_schema.get("properties"))
@@ -280,7 +268,6 @@ def _parse_object(text: str) -> dict[str, object]:
 
 
 def _target(names: MetaNames, call: ToolCall, parsed: JsonObject) -> tuple[str, JsonObject]:
-    """Return the name of the tool that *call* refers to, and the arguments of this tool."""
     if call.name != names.call:
         return call.name, parsed
     tool, arguments = parsed.get("name"), parsed.get("arguments", {})
@@ -322,9 +309,6 @@ async def _search(
 
 
 def _queries_of(arguments: JsonObject) -> tuple[str, ...]:
-    """Return the texts in ``query`` (a text) and ``queries`` (a list of texts); ("",) if both are
-    missing.
-    """
     query, listed = arguments.get("query"), arguments.get("queries") or []
     if isinstance(query, list) and not listed:
         query, listed = None, query
@@ -339,7 +323,7 @@ def _queries_of(arguments: JsonObject) -> tuple[str, ...]:
 def parameters_of(snapshot: Snapshot, caller: Caller, name: str) -> JsonObject | None:
     """Return the JSON Schema of the parameters of the tool with this exposed name.
 
-    Return None if *caller* may not call the tool, or its definition is suspicious.
+    None if *caller* may not call the tool, or its definition is suspicious.
     """
     entity = _find(snapshot, caller, name)
     if entity is None or entity.suspicious:
@@ -361,6 +345,7 @@ async def _failure(
     error: GatewayError,
 ) -> ToolAnswer:
     """Return an answer that explains *error*, with the schema if the arguments were invalid.
+
     *arguments* is None if they were not a JSON object.
     """
     schema: JsonObject | None = None

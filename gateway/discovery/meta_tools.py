@@ -1,11 +1,9 @@
 """The meta-tools: search and call, optionally route and next, and meta-tools of plugins. Pure.
 
-* If a host tool has the same name as a meta-tool, the meta-tool gets another name.
-* The description of the search tool contains a summary ("digest") of the catalog. It changes only
-  with the catalog, because it is at the beginning of every prompt.
-* Wrong keys in arguments of meta-tools are corrected if only one reading is possible. Models write
-  ``q`` for ``query``, ``parameters`` for ``arguments``, or put the arguments of the called tool
-  next to its name.
+* The catalog's summary ("digest") in the search tool's description changes only with the catalog,
+  because it is at the beginning of every prompt.
+* Wrong keys in arguments are corrected if only one reading is possible, such as ``q`` for
+  ``query``, or arguments of the called tool next to its name.
 """
 
 from __future__ import annotations
@@ -41,25 +39,23 @@ class MetaTool:
     """A tool that a plugin adds to the meta-tools."""
 
     name: str
-    """Preferred name. If the host or the catalog has a tool of this name, the meta-tool gets
-    another one."""
+    """Preferred name. It changes if the host or the catalog has a tool of this name."""
     description: str
-    """Text for the model. The gateway replaces ``{search}`` and ``{call}`` by the names of these
-    meta-tools."""
+    """Text for the model, in which ``{search}`` and ``{call}`` stand for the names of these
+    tools."""
     properties: JsonObject
     """JSON Schemas of the parameters, keyed by name."""
     required: tuple[str, ...] = ()
     """Names of the required parameters."""
     answer: Callable[[Any], Awaitable[Any]]
-    """Answers a call of the tool. The argument is a `gateway.discovery.call_handler.MetaCall`, the
-    result a text or a `ToolAnswer`. If it raises a `GatewayError`, the model receives the error."""
+    """Answers a call of the tool. The argument is a `MetaCall`, the result a text or a
+    `ToolAnswer`. The model receives the error of a `GatewayError`."""
     read_only: bool = False
     """True if a call of the tool changes nothing."""
     native: bool = True
     """True if the tool is also listed in mode ``native``."""
     order: int = 0
-    """Position among the meta-tools of all plugins, lowest first; equal positions are sorted by
-    name."""
+    """Position among the meta-tools of all plugins, lowest first, then by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +72,6 @@ class MetaNames:
     """Meta-tools of plugins, keyed by name."""
 
     def __contains__(self, name: object) -> bool:
-        """Return whether *name* is the name of a meta-tool."""
         return bool(name) and name in {self.search, self.call, self.route, self.next, *self.added}
 
 
@@ -100,13 +95,9 @@ def meta_names(
     avoid: Collection[str] = (),
     added: Sequence[MetaTool] = (),
 ) -> MetaNames:
-    """Choose names for the meta-tools that do not collide with *host_names* or *avoid*.
+    """Choose names for the meta-tools that differ from *host_names* and from *avoid*.
 
-    Args:
-        options: Preferred names of the built-in meta-tools.
-        host_names: Names of the host's tools.
-        avoid: Names of the catalog's tools.
-        added: Meta-tools of plugins.
+    *avoid* are names of the catalog's tools. *added* are meta-tools of plugins.
     """
     chosen: list[str] = []
     preferred = (options.search_name, options.call_name, options.route_name, options.next_name)
@@ -134,12 +125,9 @@ _QUERY: JsonObject = {
 
 
 def meta_tools(names: MetaNames, digest: str, *, stable: bool = False) -> tuple[FunctionTool, ...]:
-    """Return the definitions of the meta-tools.
+    """Return the definitions of the meta-tools that have a name in *names*.
 
-    Args:
-        names: Their names; a tool without a name is omitted.
-        digest: Summary of the catalog.
-        stable: True if found tools do not become proxies, but are called through the call tool.
+    *digest* is a summary of the catalog. If *stable*, found tools are called by the call tool.
     """
     if stable:
         how = f"are called by {names.call}, as their parameters say."
@@ -160,9 +148,7 @@ def meta_tools(names: MetaNames, digest: str, *, stable: bool = False) -> tuple[
 
 
 def meta_parameters(names: MetaNames, name: str) -> Mapping[str, Any]:
-    """Return the JSON Schema of the parameters of the meta-tool *name*; empty if *names* lacks
-    it.
-    """
+    """Return the JSON Schema of the parameters of the meta-tool *name*; empty if unknown."""
     name = names.search if name == NATIVE_SEARCH else name
     functions = (as_object(tool["function"]) for tool in meta_tools(names, ""))
     matches = (
@@ -184,9 +170,7 @@ def _description(tool: MetaTool, names: MetaNames) -> str:
 
 
 def adviser_tools(names: MetaNames) -> tuple[FunctionTool, ...]:
-    """Return the definitions of the tools that only give advice (route, next). A tool without a
-    name in *names* is not offered, and omitted.
-    """
+    """Return the definitions of the tools that only give advice (route, next) and have a name."""
     tools = {"type": "array", "items": {"type": "string"}, "description": "The last one last."}
     route = _function(
         names.route,
@@ -236,12 +220,9 @@ def _parameters(properties: JsonObject, *required: str) -> dict[str, object]:
 
 
 def catalog_digest(entities: Sequence[Entity], *, budget: int) -> str:
-    """Return a summary of the catalog for the description of the search tool. Servers are in order
-    of size, largest first.
+    """Return a summary of *entities* for the description of the search tool, largest server first.
 
-    Args:
-        entities: The entities that the model may find.
-        budget: Maximum estimated tokens of the summary; 0 returns "".
+    *budget* is the maximum number of estimated tokens; 0 returns "".
     """
     if not entities or budget <= 0:
         return ""
@@ -266,9 +247,6 @@ def _plural(count: int, noun: str) -> str:
 
 
 def _subjects(entities: Sequence[Entity]) -> list[str]:
-    """Return the most frequent words in the names of a server's tools, without verbs. Equally
-    frequent words are sorted alphabetically.
-    """
     counts = Counter(
         word
         for entity in entities
@@ -285,15 +263,11 @@ _INSTEAD = {"query": "queries", "code": "resume"}
 
 
 def correct_keys(properties: Collection[str], given: JsonObject) -> JsonObject:
-    """Rename the unknown key of *given* to the meta-tool's first parameter, if this is the only
-    unknown key with a text or a list.
+    """Rename the unknown key of *given* to the meta-tool's first parameter.
 
-    If *given* is a single unknown key with an object of the meta-tool's parameters, the object
-    replaces *given* first. An existing parameter is not overwritten.
-
-    Args:
-        properties: Names of the meta-tool's parameters.
-        given: The arguments of the model.
+    This applies if exactly one unknown key has a text or a list, and the parameter is not given. If
+    *given* is one unknown key with an object of parameters, this object replaces it first.
+    *properties* are the names of the parameters.
     """
     if not properties:
         return given
@@ -312,13 +286,9 @@ def correct_keys(properties: Collection[str], given: JsonObject) -> JsonObject:
 def fold_arguments(given: JsonObject, parameters: Collection[str]) -> JsonObject:
     """Move unknown keys of the call tool's arguments into the arguments of the called tool.
 
-    Two readings are possible: the unknown keys are parameters of the called tool, or there is only
-    one unknown key, whose value contains these parameters. *given* is returned unchanged if both or
-    neither fits, or if it already has ``arguments``.
-
-    Args:
-        given: The arguments of the call tool.
-        parameters: Names of the called tool's parameters. If empty, the tool accepts any object.
+    Either the unknown keys are parameters of the called tool, or the only unknown key contains
+    them. *given* is returned unchanged if both or neither fits, or if it has ``arguments``. Without
+    *parameters*, the called tool accepts any object.
     """
     unknown = {key: given[key] for key in given.keys() - {"name", "arguments"}}
     if not unknown or given.get("arguments"):
@@ -331,7 +301,6 @@ def fold_arguments(given: JsonObject, parameters: Collection[str]) -> JsonObject
 
 
 def _read_object(value: Any) -> JsonObject | None:
-    """Return *value* if it is an object, or a JSON text of an object; otherwise None."""
     with suppress(TypeError, ValueError, RecursionError):
         value = json.loads(value)
     return value if isinstance(value, dict) else None

@@ -1,4 +1,4 @@
-"""Search results and advice as text for the model: compact and within a token budget.
+"""Search results and advice as text for the model, within a token budget.
 
 The text is the conversation's only record of the found tools. `direct_names_in` parses it again.
 """
@@ -22,10 +22,10 @@ from gateway.types import Caller, JsonObject, Match, PathStep, SearchResult
 
 MAX_LINE_CHARS = 160
 _LINE_CHARS = (MAX_LINE_CHARS, 90, 40, 0)
-"""Possible maximum lengths of a tool's description, in characters. The first with which the result
-fits the budget is used."""
+"""Possible maximum lengths of a description, in characters. The first that fits the budget is
+used."""
 _SIGNATURE_KEYWORDS = frozenset({"type", "properties", "required", "title", "description"})
-"""Schema keywords that a compact form of the parameters can represent; see `_signature`."""
+"""Schema keywords that `_signature` can represent."""
 _PREPARING = "Search is still preparing and finds little: search again in a moment."
 _WORDS_ALONE = "Search is still preparing: if none of these fits, search again in a moment."
 _SHOWN_BEFORE = "told before"
@@ -33,8 +33,7 @@ _MAX_NAMES = 12
 """Maximum number of words or servers that the note of an empty result names."""
 _MAX_READ_CHARS = 100_000
 Schemas = Callable[[str], Mapping[str, object] | None]
-"""Returns the JSON Schema of a tool's parameters, given its exposed name; None if it is not
-shown."""
+"""Returns the JSON Schema of the parameters of the tool with this exposed name, if shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +41,7 @@ class _Entry:
     kind: str
     match: Match
     is_direct: bool
-    """True if the tool becomes a proxy, which the model calls by its own name. Always True if
-    schemas are shown."""
+    """True if the model calls the tool by its own name. Always True if schemas are shown."""
     is_known: bool = False
     """True if the model has seen the tool's definition already."""
 
@@ -66,21 +64,19 @@ def render(
     shown: Collection[str] = (),
     schemas: Schemas | None = None,
 ) -> str:
-    """Return *result* as JSON for the model.
+    """Return *result* as JSON for the model, with tools in the order of `by_kind`.
 
-    Tools are in the order of `by_kind`. Tools that the graph added without a path, and that do not
-    become proxies, are only named under ``also``. To fit the budget, descriptions are shortened
-    first; then entries are omitted from the end, but never the best match.
+    Related tools without a path that do not become proxies are only named under ``also``. To fit
+    the budget, descriptions are shortened first; then entries are omitted from the end, but never
+    the best match.
 
     Args:
         result: Result of a search.
         options: The budget, and the maximum number of proxies per search.
-        hidden: Names of the host's tools. A found tool with such a name is listed, but does not
-            become a proxy. Ignored with *schemas*.
-        shown: Names of tools whose definitions the model has seen; these are not described again.
-        schemas: Returns the parameters of a tool to show, if found tools do not become proxies.
-            Parameters have a separate budget; the last tools lose theirs first. Tools that the
-            graph added without a path are shown without parameters.
+        hidden: Names of the host's tools, which do not become proxies. Ignored with *schemas*.
+        shown: Names of tools that the model knows; they are not described again.
+        schemas: Returns the parameters to show within their own budget, if found tools do not
+            become proxies.
     """
     entries = _entries(result, options, hidden, shown)
     if not entries:
@@ -111,9 +107,8 @@ def _render_with_schemas(
             has_schema = not (entry.match.suspicious or entry.is_unexplained)
             parameters = _signature(schemas(row["name"])) if has_schema else None
         cost = estimate_tokens(_dump(parameters))
-        # If the parameters do not fit the budget, the row still lists the required arguments, and
-        # the answer
-        # to a wrong call shows the schema.
+        # The row still lists the required arguments, and the answer to a wrong call shows the
+        # schema.
         if parameters is not None and (entry.is_known or cost <= remaining):
             row["parameters"] = parameters
             remaining -= cost
@@ -127,9 +122,8 @@ def _render_with_schemas(
 def _signature(schema: Mapping[str, object] | None) -> Mapping[str, object] | None:
     """Return a compact form of the parameters in *schema*, keyed by name; None if *schema* is None.
 
-    A parameter of a plain type becomes a text such as ``"integer: Hours to wait."``. The row of the
-    tool lists its required parameters separately. A schema with other keywords is returned
-    unchanged.
+    A parameter of a plain type becomes a text such as ``"integer: Hours to wait."``. A schema with
+    other keywords is returned unchanged.
     """
     says = {key for key, value in (schema or {}).items() if not isinstance(value, bool)}
     properties = (schema or {}).get("properties")
@@ -152,10 +146,7 @@ def direct_names(
 ) -> tuple[str, ...]:
     """Return the names of the tools in *result* that become proxies, best first.
 
-    Args:
-        result: Result of a search.
-        options: The maximum number of proxies per search.
-        hidden: Names of the host's tools; a found tool with such a name does not become a proxy.
+    *hidden* are names of the host's tools, which proxies cannot have.
     """
     entries = _entries(result, options, hidden)
     return tuple(dict.fromkeys(entry.match.name for entry in entries if entry.is_direct))
@@ -170,7 +161,7 @@ def _entries(
     entries = [
         _Entry(kind, match, _may_be_direct(kind, match, options)) for kind, match in by_kind(result)
     ]
-    # Beyond the limit of proxies, a tool is still named and can be called by its name.
+    # Beyond the limit, a tool is still named and can be called by its name.
     room = options.proxies_per_search
     for index, entry in enumerate(entries):
         if entry.is_direct and (room <= 0 or entry.match.name in hidden):
@@ -182,12 +173,10 @@ def _entries(
 
 
 def by_kind(result: SearchResult) -> Iterator[tuple[str, Match]]:
-    """Yield the tools of *result* in the order in which they are shown, each after its kind:
-    ``match``, ``prerequisite``, ``related`` or ``next_step``.
+    """Yield the tools of *result* in the order in which they are shown, each after its kind.
 
-    Matches come first. The tools that the graph added follow: first those with a path of declared
-    edges only, then those with another path, then those without a path. Within each group the order
-    is prerequisites, related, next steps.
+    Matches come first, then tools with a path of declared edges only, then tools with another path,
+    then the rest; within each group prerequisites, related tools, next steps.
     """
     matched = {match.id for match in result.matches}
     lists = {
@@ -248,8 +237,7 @@ def _row(entry: _Entry, line_chars: int) -> dict[str, Any]:
     match = entry.match
     kind = {"kind": entry.kind} if entry.kind != "match" else {}
     if match.suspicious:
-        # Of a suspicious tool, show only the facts that a call needs, and no text that could be an
-        # instruction.
+        # Show only the facts that a call needs, and no text that could be an instruction.
         required = plain(match.required)
         needs = {"needs": required} if required else {}
         return {"name": match.name, **needs, **kind, "suspicious": True, "direct": False}
@@ -268,9 +256,7 @@ def _row(entry: _Entry, line_chars: int) -> dict[str, Any]:
 
 
 def _reason(entry: _Entry, visible: str) -> str:
-    """Return the reason why the tool was found, without words that are in *visible*, the tool's
-    row. Return "" if no reason is left.
-    """
+    """Return why the tool was found, without words in *visible*, the tool's row."""
     evidence = entry.match.evidence
     if evidence.path:
         step = evidence.path[0]
@@ -288,16 +274,12 @@ _dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def direct_names_in(content: str) -> tuple[str, ...]:
-    """Return the names of the proxies in *content*, a text that `render` returned; () for other
-    text.
-    """
+    """Return the names of the proxies in *content*, a text of `render`; () for other text."""
     return tuple(row["name"] for row in _rows(content) if row.get("direct") is not False)
 
 
 def described_names_in(content: str) -> tuple[str, ...]:
-    """Return the names of the tools whose parameters are shown in *content*, a text that `render`
-    returned; () for other text.
-    """
+    """Return the names of tools with parameters in *content*, a text of `render`, if any."""
     return tuple(row["name"] for row in _rows(content) if isinstance(row.get("parameters"), dict))
 
 
@@ -318,8 +300,7 @@ _MAX_SUGGESTIONS = 32
 
 
 async def route_tools(gateway: Gateway, arguments: JsonObject, caller: Caller) -> str:
-    """Search, and return the matches as JSON, grouped by server or category, in the order of the
-    best match of each group.
+    """Search, and return the matches as JSON, grouped by server or category, best group first.
 
     Raises:
         InvalidRequestError: If the query is missing, or the grouping is unknown.
@@ -371,11 +352,7 @@ async def next_steps_hint(gateway: Gateway, call_name: str, tool: str, caller: C
     """Return one line with the tools that declared or learned edges put after *tool*. Return "" if
     there are none, or the options turn the line off.
 
-    Args:
-        gateway: The gateway.
-        call_name: Name of the call tool; "" if the model must search for the tools first.
-        tool: The tool that was just called.
-        caller: The caller of *tool*.
+    *call_name* is the name of the call tool; "" if the model must search for the tools first.
     """
     limit = gateway.options.discovery.next_steps
     if not limit:
@@ -383,7 +360,7 @@ async def next_steps_hint(gateway: Gateway, call_name: str, tool: str, caller: C
     try:
         names = await _following(gateway, [tool], caller, limit=limit, derived=False)
     except GatewayError:
-        # The tool was removed after its call, so its answer has no advice.
+        # The tool was removed after its call.
         return ""
     by = f", by {call_name}" if call_name else ""
     return f"\n[next steps{by}: {', '.join(names)}]" if names else ""

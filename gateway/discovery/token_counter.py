@@ -15,18 +15,15 @@ from gateway.types import ANYONE, Caller, SearchResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelView:
-    """Part of a model's input that one search adds, in mode ``proxy`` at the start of a
-    conversation.
-    """
+    """Part of a model's input that one search adds in mode ``proxy``."""
 
     text: str
     """The answer of the search tool, as it is sent."""
     text_tokens: int
-    """Estimated tokens of the answer."""
     tools: tuple[str, ...]
     """Names of the found tools that become proxies, best first."""
     schema_tokens: int
-    """Estimated tokens of the definitions of the proxies in `tools`."""
+    """Estimated tokens of the definitions of the proxies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +39,7 @@ class TokenCounter:
 
 
 async def model_view(gateway: Gateway, result: SearchResult) -> ModelView:
-    """Return the part of a model's input that *result* adds. Tools that were removed since the
-    search are omitted.
-    """
+    """Return the part of a model's input that *result* adds, without tools removed since then."""
     options, snapshot = gateway.options.discovery, await gateway.snapshot()
     text, direct = render(result, options), set(direct_names(result, options))
     positions = snapshot.eligibility.by_id

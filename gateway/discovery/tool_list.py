@@ -2,13 +2,11 @@
 
 The mode decides how the model receives found tools:
 
-    proxy   as tools, appended when they are found
-    stable  as schemas in the search result; the model calls them by `call_tool`
-    native  loaded by the model service from the answer to its own tool search (Responses API)
-    all     a small catalog is sent as a whole, without meta-tools
+    proxy   as tools, appended when they are found stable  as schemas in the search result; the
+    model calls them by `call_tool` native  loaded by the model service from the answer to its own
+    tool search (Responses API) all     a small catalog is sent as a whole, without meta-tools
 
-A tool with a suspicious definition is never listed. A search shows its name to the model, which
-calls it by `call_tool`.
+A tool with a suspicious definition is never listed, but the model can call it by `call_tool`.
 """
 
 from __future__ import annotations
@@ -38,14 +36,13 @@ from gateway.runtime.text import json_tokens
 from gateway.types import ANYONE, Caller, Entity
 
 Projection = Literal["proxy", "stable", "native", "all"]
-"""Mode of one request: the way in which the model receives found tools."""
+"""The way in which the model receives found tools."""
 _MAX_CALLERS = 16
 """Maximum number of cached `SearchableTools`, one for each snapshot version and audience."""
 _MAX_COUNTED = 100_000
 """Maximum number of tools whose token counts are cached."""
 _PRESELECTED_MESSAGES = 4
-"""Maximum number of recent user messages that are used as queries before the request, to find tools
-for them."""
+"""Maximum number of recent user messages whose texts are searched before a request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +65,6 @@ class ToolList:
     searchable: SearchableTools | None = None
     """The tools that the caller may find; None if the catalog is empty."""
     caller: Caller = ANYONE
-    """The caller of the conversation."""
 
     @property
     def tool_names(self) -> tuple[str, ...]:
@@ -76,8 +72,7 @@ class ToolList:
         return tuple(name for tool in self.tools for name in names_of_tool(tool))
 
     def is_ours(self, name: str) -> bool:
-        """Return True if the gateway, and not the host, answers a call of *name*, even if the
-        catalog has no tool of this name.
+        """Return whether the gateway, not the host, answers a call of *name*, even if unknown.
 
         The native search is answered only in mode ``native``.
         """
@@ -102,7 +97,6 @@ class ToolListRequest:
     mode: Literal["proxy", "stable"] | None = None
     """Mode for this request; None uses the mode of the options."""
     caller: Caller = ANYONE
-    """The caller of the conversation."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -130,11 +124,7 @@ class SearchableTools:
         return count
 
     def select(self, names: Collection[str], host: Collection[str] = ()) -> list[Entity]:
-        """Return the tools among *names* that may become proxies.
-
-        Excluded are suspicious tools, and tools with the same name as a tool in *host* (names of
-        the host's tools).
-        """
+        """Return the tools *names* that may become proxies: not suspicious, and not in *host*."""
         entities = (self.by_name.get(name) for name in names if name not in host)
         return [entity for entity in entities if entity is not None and not entity.suspicious]
 
@@ -152,8 +142,9 @@ class ToolListBuilder:
         self._token_counts = Cache[int]("tokens", max_items=_MAX_COUNTED)
 
     async def build(self, request: ToolListRequest) -> ToolList:
-        """Build the tool list of the next request. An empty catalog adds nothing to the host's
-        tools.
+        """Build the tool list of the next request.
+
+        An empty catalog adds nothing to the host's tools.
 
         Raises:
             InvalidRequestError: If the host's tools leave no room for the meta-tools, or the mode
@@ -189,9 +180,7 @@ class ToolListBuilder:
         )
 
     def names(self, searchable: SearchableTools, host: Collection[str] = ()) -> MetaNames:
-        """Choose names for the meta-tools that differ from all names in *host* (the host's tools)
-        and in the catalog.
-        """
+        """Choose names for the meta-tools that are neither in *host* nor in the catalog."""
         return meta_names(self._options, host, avoid=searchable.by_name, added=self._added)
 
     def _found(
@@ -201,15 +190,12 @@ class ToolListBuilder:
         shown: Collection[str],
         found: Mapping[int, tuple[str, ...]],
     ) -> tuple[str, ...]:
-        """Return the names of the tools that the conversation has found, including the proxies."""
         cap = self._options.proxies_per_conversation
         visible = visible_proxies(request.messages, names, cap=cap, found=found)
         return tuple(dict.fromkeys([*visible, *shown]))
 
     async def _preselect(self, request: ToolListRequest) -> dict[int, tuple[str, ...]]:
-        """Search for the texts of the last user messages, if configured. Return the names of the
-        found tools, keyed by the index of the message.
-        """
+        """Search for the last user messages. Return found names, keyed by message index."""
         limit, wait = self._options.preselect, self._gateway.options.search.models_wait
         if not limit:
             return {}
@@ -220,9 +206,7 @@ class ToolListBuilder:
         return results
 
     async def searchable(self, caller: Caller) -> SearchableTools:
-        """Return the tools that *caller* may find. It is the same object until the catalog
-        changes.
-        """
+        """Return the tools that *caller* may find; the same object until the catalog changes."""
         snapshot = await self._gateway.snapshot()
         key = (snapshot.version, snapshot.audience(caller))
         searchable = self._searchable.peek(key)
@@ -266,7 +250,6 @@ class ToolListBuilder:
         return "native"
 
     def _room(self, request: ToolListRequest, own: Sequence[object]) -> int:
-        """Return the maximum number of proxies in the request, next to the tools in *own*."""
         count, limit = len(request.host_tools), self._options.max_tools
         if count + len(own) > limit:
             raise InvalidRequestError(
@@ -276,9 +259,7 @@ class ToolListBuilder:
         return limit - count - len(own)
 
     def disable_native(self, model: str) -> bool:
-        """Remember that the model service refuses native search for *model*. Return False if this
-        was known already.
-        """
+        """Note that the model service refuses native search for *model*. Return False if known."""
         if self._options.mode != "auto" or model in self._without_native:
             return False
         self._without_native.add(model)
@@ -286,9 +267,7 @@ class ToolListBuilder:
 
 
 def loaded_tools(tools: ToolList, names: Sequence[str]) -> list[Mapping[str, object]]:
-    """Return the definitions of the tools *names* in the form that the Responses API loads, each
-    with one line of description.
-    """
+    """Return the brief definitions of *names*, in the form that the Responses API loads."""
     searchable = tools.searchable
     if searchable is None:
         return []

@@ -1,11 +1,8 @@
 """Choice of the proxies for the next request, and the definitions of proxies. Pure.
 
-* The choice is derived from the messages, so nothing is stored.
-* Only answers to calls of the search tool count. Text of other tools that looks like a search
-  result is ignored.
-* New proxies are appended and keep their position, so that the prompt's prefix stays cacheable.
-  Only if there are too many proxies, the tool that was found or called least recently is removed.
-* Definitions contain the real schema of the tool.
+The choice is derived from the messages, of which only answers to searches count. New proxies are
+appended and keep their position, so that the prompt's prefix stays cacheable. If there are too
+many, the tool that was found or called least recently is removed.
 """
 
 from __future__ import annotations
@@ -48,13 +45,12 @@ def description_of(entity: Entity) -> str:
 
 
 def to_parameters(schema: JsonObject) -> dict[str, object]:
-    """Convert a tool's input schema to a form that model services accept: an object without
-    ``$schema`` and ``$id``.
+    """Convert a tool's input schema to an object schema that model services accept.
 
-    At the top, ``allOf``, ``anyOf`` and ``oneOf`` are replaced by the properties of their branches,
-    without the branches' ``required``; ``enum`` and ``not`` are removed. References within the
-    schema are kept. References to other documents, or to missing parts, are removed, because
-    services refuse them. Calls are checked against the original schema.
+    ``$schema`` and ``$id`` are removed. At the top, ``allOf``, ``anyOf`` and ``oneOf`` are replaced
+    by the properties of their branches, none of which is then required; ``enum`` and ``not`` are
+    removed. References to other documents or missing parts are removed. Calls are checked against
+    the original schema.
     """
 
     def without_dangling_reference(part: JsonObject) -> JsonObject:
@@ -110,8 +106,7 @@ def _is_strict(part: JsonObject) -> bool:
 
 Message = Mapping[str, object]
 _Use = tuple[tuple[str, ...], bool]
-"""One use of tools in a conversation: names of tools, best first, and True if a search found them,
-False if the model called them."""
+"""One use of tools: their names, best first, and True for a search, False for a call."""
 
 
 def visible_proxies(
@@ -121,19 +116,15 @@ def visible_proxies(
     cap: int,
     found: Mapping[int, tuple[str, ...]] | None = None,
 ) -> tuple[str, ...]:
-    """Return the names of the proxies to show, in a stable order.
+    """Return the names of the proxies to show, in a stable order, at most *cap*.
 
-    Args:
-        messages: The conversation so far, as JSON objects.
-        names: Names of the meta-tools.
-        cap: Maximum number of proxies; 0 or less returns none.
-        found: Names that were found without a call by the model, keyed by the index of their
-            message. Index -1 is for messages before *messages*.
+    *messages* are the conversation so far. *found* are names that were found without a call by the
+    model, keyed by the index of their message; -1 is before the first one.
     """
     visible: dict[str, None] = {}
     last_used: dict[str, tuple[int, int]] = {}
-    """Time of each tool's last use; a larger value is later. Within one search, the best match
-    counts as the latest."""
+    """Time of each tool's last use; a larger value is later. In one search, the best match is the
+    latest."""
     for moment, (tools, is_search) in enumerate(_uses(messages, names, found or {})):
         best = tuple(dict.fromkeys(tools))[: max(cap, 0)]
         last_used.update((name, (moment, -rank)) for rank, name in enumerate(best))
@@ -145,9 +136,7 @@ def visible_proxies(
 
 
 def described_tools(messages: Sequence[Message], names: MetaNames) -> frozenset[str]:
-    """Return the names of the tools whose parameters are shown in a search result of this
-    conversation.
-    """
+    """Return the names of the tools whose parameters search results of this conversation show."""
     contents = (content for _, content in _search_results(messages, names))
     return frozenset(name for content in contents for name in described_names_in(content))
 
@@ -180,9 +169,7 @@ def _uses(
 
 
 def _search_results(messages: Sequence[Message], names: MetaNames) -> Iterator[tuple[int, str]]:
-    """Yield index and text of each message that answers a call of the search tool in the turn
-    before it.
-    """
+    """Yield index and text of each message that answers a search in the turn before it."""
     open_searches: set[str] = set()
     for index, message in enumerate(messages):
         if message.get("role") == "assistant":
@@ -193,7 +180,7 @@ def _search_results(messages: Sequence[Message], names: MetaNames) -> Iterator[t
         elif message.get("role") == "tool":
             call_id = str(message.get("tool_call_id", ""))
             if call_id in open_searches:
-                # Only the first answer counts; a second message with the same id is not from the
+                # Only the first answer counts. A second one with the same id is not from the
                 # gateway.
                 open_searches.discard(call_id)
                 yield index, text_of(message.get("content"))

@@ -1,7 +1,6 @@
-"""Conversion of tools and messages between the two wire formats. Pure.
+"""Conversion of tools and messages between Chat Completions and the Responses API. Pure.
 
-Internally, tools and messages have the format of Chat Completions. They are converted to and from
-the format of the Responses API here.
+Internally, tools and messages have the format of Chat Completions.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ from gateway.types import InvokeResult
 
 WireFormat = Literal["chat", "responses"]
 NATIVE_SEARCH = "<tool_search>"
-"""Stands for the native tool search where a function name is expected; no function can have this
-name."""
+"""Name of the native tool search; functions cannot have this name."""
 
 
 def to_wire(tool: Mapping[str, object], wire_format: WireFormat) -> Mapping[str, object]:
@@ -25,9 +23,7 @@ def to_wire(tool: Mapping[str, object], wire_format: WireFormat) -> Mapping[str,
 
 
 def unwrap(entry: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the content of *entry*. Chat Completions nests it under the key that is the entry's
-    type.
-    """
+    """Return the content of *entry*, which Chat Completions nests under the entry's type."""
     inner = entry.get(str(entry.get("type")))
     return inner if isinstance(inner, Mapping) else entry
 
@@ -49,8 +45,8 @@ def names_of_tool(tool: Mapping[str, object]) -> tuple[str, ...]:
 def messages_of(items: object) -> list[Mapping[str, object]]:
     """Convert the ``input`` of a Responses request to chat messages.
 
-    Consecutive calls become one assistant message, and each output becomes a tool message. A native
-    search (`tool_search_call`) becomes a call of ``tool_search``.
+    Consecutive calls become one assistant message. Each output becomes a tool message. A native
+    search becomes a call of ``tool_search``.
     """
     if isinstance(items, str):
         return [{"role": "user", "content": items}]
@@ -59,7 +55,7 @@ def messages_of(items: object) -> list[Mapping[str, object]]:
 
 def _merge_items(items: Sequence[object]) -> Iterator[Mapping[str, object]]:
     pending: dict[str, object] = {}
-    """The last assistant message, to which the next call is added if no other item comes first."""
+    """The last assistant message, to which directly following calls are added."""
     for item in items:
         if not isinstance(item, Mapping) or item.get("type") == "reasoning":
             continue
@@ -99,7 +95,7 @@ def _call_of(item: Mapping[str, object]) -> Mapping[str, object] | None:
 def result_text(result: InvokeResult) -> str:
     """Return a tool's result as text: its text blocks, or else its structured content.
 
-    Blocks of other types are represented by their type, so that the model knows of them.
+    Blocks of other types are represented by their type.
     """
     parts = []
     for block in result.content:
@@ -116,9 +112,7 @@ def result_text(result: InvokeResult) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """Return *text*, cut to *limit* characters if it is longer, with a note of the number of
-    omitted characters.
-    """
+    """Return *text*, cut to *limit* characters, with a note of the number of omitted characters."""
     if len(text) <= limit:
         return text
     return f"{text[:limit]}\n[cut: {len(text) - limit} of {len(text)} characters left out]"

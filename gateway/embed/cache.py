@@ -1,8 +1,6 @@
 """Requests to an embedder, and a cache for the vectors of queries.
 
-* Vectors of documents are in a store. See `gateway.embed.documents`.
-* Equal requests at the same time are sent to the embedder once, even if the first caller is
-  cancelled.
+Equal requests at the same time are sent once, even if the first caller is cancelled.
 """
 
 from __future__ import annotations
@@ -30,19 +28,15 @@ BLANK = "-"
 def fit_text(text: str, limits: EmbeddingLimits) -> str:
     """Return *text* in a form that any embedding service accepts.
 
-    Lone surrogates and NUL are replaced, and a blank text becomes `BLANK`. The end of a text that
-    is too long is cut, because names and purposes come first.
+    Lone surrogates and NUL are replaced, a long text is cut at the end, and a blank text becomes
+    `BLANK`.
     """
     clipped = text[: limits.max_chars].encode("utf-8", "replace").decode().replace("\x00", " ")
     return clipped if clipped.strip() else BLANK
 
 
 def split_into_batches(texts: Sequence[str], limits: EmbeddingLimits) -> Iterator[range]:
-    """Split *texts* into batches within the *limits* of a request.
-
-    Yields:
-        Positions of the texts of each batch, as consecutive ranges.
-    """
+    """Split *texts* into batches within *limits*. Yield the positions of each batch."""
     start, size = 0, 0
     for position, text in enumerate(texts):
         full = position - start >= limits.max_texts or size + len(text) > limits.max_request_chars
@@ -62,14 +56,10 @@ async def request_vectors(
     telemetry: Telemetry,
     dimensions: int | None = None,
 ) -> Embedded:
-    """Embed *texts* in one request; return vectors of length 1, one row per text.
+    """Embed *texts* in one request. Return unit vectors, one per text.
 
-    Args:
-        embedder: Embedder that receives the request.
-        texts: At most ``limits.max_texts`` texts. Each is cut to ``limits.max_chars``.
-        role: Role of all texts: documents or a query.
-        telemetry: Records the span, the duration and the tokens.
-        dimensions: Required length of the vectors; None if unknown.
+    At most ``limits.max_texts`` texts are allowed. Long texts are cut. *dimensions* is the required
+    length of the vectors, if known.
 
     Raises:
         EmbeddingError: If the number or length of the vectors is wrong, or a vector contains NaN or
@@ -98,15 +88,15 @@ class MemoryVectorStore:
         self._rows: dict[tuple[str, str], Vector] = {}
 
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
-        """Return the stored vectors of the documents with these *keys*, keyed by text key."""
+        """Return the stored vectors of these *keys*, keyed by text key."""
         return {key: self._rows[model_id, key] for key in keys if (model_id, key) in self._rows}
 
     def put(self, model_id: str, vectors: Mapping[str, Vector]) -> None:
-        """Store *vectors* of documents, keyed by text key."""
+        """Store *vectors*, keyed by text key."""
         self._rows.update({(model_id, key): row.copy() for key, row in vectors.items()})
 
     def close(self) -> None:
-        """Do nothing, because the store has no file to close."""
+        """Do nothing."""
 
 
 def text_key(text: str) -> str:
@@ -119,15 +109,15 @@ class QueryEmbeddings:
     """Vectors of the query texts of one search, and the cost of computing them."""
 
     vectors: Matrix
-    """Vectors of length 1 in the order of the query texts. Shape: (texts, dimensions)."""
+    """Unit vectors in the order of the query texts, shape (texts, dimensions)."""
     embedded: int = 0
-    """Number of texts sent to the embedder, by this search or by an equal one at the same time."""
+    """Number of texts sent to the embedder, by this search or an equal one at the same time."""
     tokens: int = 0
 
 
 Embed: TypeAlias = Callable[[Sequence[str], int | None], Awaitable[QueryEmbeddings]]
-"""Function that embeds queries. Its arguments are the texts and the required length of the vectors
-(None if the index has no vectors)."""
+"""Embeds queries. The arguments are the texts and the required length of the vectors (None if the
+index has no vectors)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,22 +125,18 @@ class QueryEmbedder:
     """Embeds queries, and caches their vectors."""
 
     embedder: Embedder
-    """Embedder for queries that are not in the cache."""
     cache: Cache[Vector]
     """Cached vectors of queries, keyed by model and text."""
     share: Share[QueryEmbeddings]
-    """Joins equal requests that run at the same time into one."""
+    """Lets equal requests at the same time share one answer."""
     telemetry: Telemetry
     timeout_s: float | None = None
     """Maximum time of a request to the embedder, in seconds; None sets no limit."""
 
     async def __call__(self, texts: Sequence[str], dimensions: int | None) -> QueryEmbeddings:
-        """Return a vector of length 1 for each text.
+        """Return a unit vector for each of *texts*, at least one.
 
-        Args:
-            texts: One or more texts.
-            dimensions: Length of the index's vectors; None if unknown. An answer with another
-                length raises an error.
+        A vector of another length than *dimensions* raises an error; None means any length.
 
         Raises:
             GatewayError: If the embedder is skipped because it does not respond.
@@ -174,17 +160,16 @@ class QueryEmbedder:
         dimensions: int | None,
         read: Callable[[Hashable], Vector | None],
     ) -> dict[str, Vector]:
-        """Return the cached vectors of *texts* that have the length *dimensions*, keyed by text.
+        """Return the cached vectors of *texts*, keyed by text, except those of another length.
 
-        A vector of another length comes from an earlier model of the same name.
-        *read* returns the cached vector of a cache key, or None.
+        Another length comes from an earlier model of the same name.
         """
         keyed = {text: (self.embedder.info.model_id, text) for text in texts}
         rows = {text: row for text, key in keyed.items() if (row := read(key)) is not None}
         return {text: row for text, row in rows.items() if dimensions in (None, row.shape[0])}
 
     async def _embed(self, texts: tuple[str, ...], dimensions: int | None) -> QueryEmbeddings:
-        # Read the cache again, because an equal request may have filled it since the caller looked.
+        # An equal request may have filled the cache in the meantime.
         cached = self._cached_rows(texts, dimensions, self.cache.peek)
         if len(cached) == len(texts):
             return QueryEmbeddings(vectors=np.stack([cached[text] for text in texts]))

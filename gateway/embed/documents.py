@@ -1,13 +1,10 @@
 """Vectors of documents: each text is embedded once and stored.
 
 * A stored vector is found by the model id and the SHA-256 of the text (the text key).
-* If several processes share the store, one of them embeds each text. It claims the texts of a
-  request, and the others read their vectors from the store. If the process fails or ends, another
-  process claims the texts.
-* If the service refuses a batch, the batch is halved until the refused text is found. Only this
-  text gets no vector.
-* A failing store causes a diagnostic. Vectors are then only in memory, and this process embeds all
-  texts itself.
+* If several processes share the store, a text is embedded by the process that claims it. The others
+  read its vector, or claim the text when that process fails.
+* A refused batch is halved until the refused text is found.
+* If the store fails, vectors are only in memory, and a diagnostic says so.
 """
 
 from __future__ import annotations
@@ -28,20 +25,16 @@ from gateway.runtime.vectors import SharedVectorStore, Vector, VectorStore, usab
 from gateway.types import Code, Diagnostic
 
 Progress = Callable[[int, int], None]
-"""Callback for progress. Its arguments are the number of finished texts and the total number."""
+"""Called with the number of finished texts and the total number."""
 MAX_REQUEST_S = 300.0
-"""Time limit of one request for vectors of documents, in seconds. The first request may take a
-minute."""
+"""Time limit of one request, in seconds. The first request may take a minute."""
 _TEXTS_PER_PART = 8192
-"""Number of texts per part. The vectors of a part are passed on before the next part is
-embedded."""
+"""Number of texts whose vectors are passed on before further texts are embedded."""
 _FAILURE_CODES = frozenset({"embedding_failed", "vectors_unavailable"})
 _MAX_REFUSALS = 256
-"""Maximum number of refused batches that are halved. The texts of further refused batches get no
-vectors."""
+"""Maximum number of refused batches that are halved. Texts of further ones get no vectors."""
 _POLL_S = 0.05
-"""Interval between checks whether other processes have stored the vectors that they compute, in
-seconds."""
+"""Interval of checks for new vectors from other processes, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +51,7 @@ class DocumentVectors:
     diagnostics: tuple[Diagnostic, ...] = ()
 
     def followed_by(self, other: DocumentVectors) -> DocumentVectors:
-        """Return the costs and diagnostics of this object and *other* together, without vectors."""
+        """Return the costs and diagnostics of both objects together, without vectors."""
         return DocumentVectors(
             rows={},
             embedded=self.embedded + other.embedded,
@@ -74,7 +67,7 @@ class DocumentVectors:
 
     @property
     def failed(self) -> bool:
-        """True if the embedder failed, or if the vector index could not be stored."""
+        """True if the embedder failed, or if the database of the entities' vectors failed."""
         return any(note.code in _FAILURE_CODES for note in self.diagnostics)
 
 
@@ -91,21 +84,14 @@ async def embed_documents(  # noqa: PLR0913  (keyword-only, all but the texts)
 ) -> DocumentVectors:
     """Return the vectors of *texts*. Only texts without a vector in *store* are embedded.
 
-    Args:
-        texts: Documents. Equal ones are embedded once.
-        embedder: Embedder of the missing texts.
-        store: Store of vectors.
-        telemetry: Records the spans and tokens of the requests.
-        dimensions: Length of the index's vectors; None if the index is empty.
-        progress: Called before the first request and after each request.
-        max_new: Maximum number of texts to embed. If more are missing, none is embedded, and only
-            stored vectors are returned. None sets no limit.
-        timeout_s: Maximum time of one request, in seconds (> 0). It is also the maximum time to
-            wait for a new vector from another process.
+    If more than *max_new* texts are missing, none is embedded; None sets no limit. *dimensions* is
+    the length of the index's vectors, if it has any. *progress* is called before the first request
+    and after each one. A request, and the wait for a new vector from another process, takes at most
+    *timeout_s* seconds.
 
     Returns:
-        Vectors of all texts that could be embedded. Texts that the service refused are in
-        ``refused``. For other missing vectors, a diagnostic gives the reason.
+        Vectors of all texts that could be embedded. Refused texts are in ``refused``. For other
+        missing vectors, a diagnostic gives the reason.
     """
     work = _EmbeddingJob(
         {text_key(text): text for text in texts},
@@ -139,18 +125,13 @@ async def embed_in_parts(
     take: Callable[[Mapping[str, Vector]], Awaitable[tuple[Diagnostic, ...]]],
     progress: Progress,
 ) -> DocumentVectors:
-    """Embed *texts* in parts, so that not all vectors are in memory at once.
+    """Embed distinct *texts* in parts, so that not all vectors are in memory at once.
 
-    Args:
-        texts: Distinct documents. Related ones are adjacent.
-        embed: Returns the vectors of a part, as `embed_documents` does. It is called with the texts
-            and ``progress``.
-        take: Called with the vectors of each part, keyed by text key. Returns diagnostics.
-        progress: Called with the number of finished texts and the total number.
+    *embed* returns the vectors of a part, like `embed_documents`. *take* receives them, keyed by
+    text key, and returns diagnostics.
 
     Returns:
-        The cost and the diagnostics of all parts, without vectors. After a failed part, no further
-        part is embedded.
+        The cost and diagnostics of all parts up to the first failed one, without vectors.
     """
     cost, total = DocumentVectors(rows={}), len(texts)
     for start in range(0, total, _TEXTS_PER_PART):
@@ -170,7 +151,7 @@ class _EmbeddingJob:
     """State of one `embed_documents` call."""
 
     texts: Mapping[str, str]
-    """Texts to embed, keyed by text key."""
+    """Texts, keyed by text key."""
     _: KW_ONLY
     embedder: Embedder
     store: VectorStore
@@ -183,17 +164,16 @@ class _EmbeddingJob:
     tokens: int = 0
     notes: list[Diagnostic] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
-    """Reasons why the service refused a text, keyed by the text."""
     _refusals: int = 0
     """Number of requests that the service refused."""
     _refusals_before_test: int = 3
     """Number of refusals after which a plain text is sent as a test, because the service may refuse
-    every text. 0 after the first vector, so that no test is sent."""
+    every text. 0 (no test) after the first vector."""
     _shared: SharedVectorStore | None = None
-    """Vector store, while it coordinates the processes that embed the same texts; else None."""
+    """The vector store, while it coordinates processes; else None."""
 
     async def embed(self, keys: Sequence[str]) -> None:
-        """Embed the texts with these *keys*, or wait for another process that embeds them."""
+        """Embed the texts with these *keys*, or wait for other processes to do so."""
         if isinstance(self.store, SharedVectorStore):
             # Sorted, because keys with the same prefix are claimed together.
             self._shared, keys = self.store, sorted(keys)
@@ -223,9 +203,7 @@ class _EmbeddingJob:
     async def _embed_unclaimed(self, keys: Sequence[str]) -> Sequence[Sequence[str]] | None:
         """Get the vectors of *keys*, except of texts that another process is embedding.
 
-        Returns:
-            Batches of keys that remain: the halves of a refused batch, and texts claimed by other
-            processes. None if the embedder failed.
+        Return batches of keys that remain. None if the embedder failed.
         """
         async with self._claimed(keys) as claimed:
             if self._shared:
@@ -238,9 +216,8 @@ class _EmbeddingJob:
     async def _request(self, keys: Sequence[str]) -> Sequence[Sequence[str]] | None:
         """Embed the texts with these *keys* in one request, and store the vectors.
 
-        Returns:
-            The two halves of *keys* if the service refuses the request because of a text; empty if
-            no text remains; None if the embedder failed.
+        Return the two halves of *keys* if the service refuses a text; else (). None if the embedder
+        failed.
         """
         if not keys:
             return ()
@@ -265,7 +242,6 @@ class _EmbeddingJob:
         return ()
 
     async def _embed_texts(self, texts: Sequence[str]) -> Embedded | Failed:
-        """Embed *texts* in one request, and count the tokens of the answer."""
         request = request_vectors(
             self.embedder,
             texts,
@@ -280,11 +256,7 @@ class _EmbeddingJob:
         return answer
 
     async def _accepts_others(self, answer: Failed) -> bool:
-        """Return whether the service refused a request but accepts other texts.
-
-        After some refusals without any vector, the service may refuse every text. A plain text is
-        then sent as a test.
-        """
+        """Return whether the service refused a request but accepts other texts."""
         if not is_refusal(answer.error):
             return False
         self._refusals += 1
@@ -294,11 +266,7 @@ class _EmbeddingJob:
 
     @asynccontextmanager
     async def _claimed(self, keys: Sequence[str]) -> AsyncIterator[Collection[str]]:
-        """Claim *keys* during the block.
-
-        Yields:
-            The keys that are not claimed by other processes.
-        """
+        """Claim *keys* during the block. Yield the keys not claimed by other processes."""
         if self._shared is None:
             yield keys
             return
@@ -314,7 +282,7 @@ class _EmbeddingJob:
             await attempt(in_thread(claim.release))
 
     def keep_usable(self, rows: Mapping[str, Vector]) -> None:
-        """Add the vectors in *rows* that are usable: without NaN, and of the required length."""
+        """Add the vectors in *rows* that have no NaN and the required length."""
         self.rows |= {
             key: row
             for key, row in rows.items()
@@ -322,9 +290,7 @@ class _EmbeddingJob:
         }
 
     async def read_store(self, keys: Sequence[str]) -> Mapping[str, Vector]:
-        """Return the stored vectors of *keys*. If the store fails, return none and add a
-        diagnostic.
-        """
+        """Return the stored vectors of *keys*. If the store fails, add a diagnostic."""
         if not keys:
             return {}
         answer = await attempt(in_thread(self.store.get, self.embedder.info.model_id, keys))
@@ -342,11 +308,9 @@ class _EmbeddingJob:
 
 
 def _common_length(rows: Mapping[str, Vector], stated: int | None) -> int | None:
-    """Return the length *stated* by the embedder, else the most frequent length of the vectors in
-    *rows*.
+    """Return *stated*, or else the most frequent length of the vectors in *rows*, if any.
 
-    The lengths of stored vectors differ if the model changed but kept its name. None if *rows* is
-    empty.
+    The lengths differ if the model changed but kept its name.
     """
     if stated is not None or not rows:
         return stated

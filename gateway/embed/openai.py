@@ -28,14 +28,12 @@ class OpenAIEmbedder:
 
     Args:
         client: Sync or async client. A sync client is called in a worker thread. An async client
-            must be used only by the gateway, because its connections belong to the gateway's event
-            loop.
+            must belong to the gateway alone, because its connections use the gateway's event loop.
         model: The service's name for the model.
-        dimensions: Length of the requested vectors, if the model supports shorter ones; None uses
-            the model's own length.
-        limits: Limits of one request. The defaults are OpenAI's; other servers allow less.
-        query_prefix: Text before each query, for models trained with such a prefix.
-        document_prefix: Text before each document, for models trained with such a prefix.
+        dimensions: Length of the requested vectors, if the model supports shorter ones.
+        limits: Limits of one request. The defaults are OpenAI's.
+        query_prefix: Text before each query, for models trained with a prefix.
+        document_prefix: Text before each document, for models trained with a prefix.
 
     Example:
         >>> client = OpenAI(base_url="http://127.0.0.1:8080/v1", api_key="unused")

@@ -14,7 +14,7 @@ from gateway.runtime.vectors import Matrix
 Role = Literal["document", "query"]
 """Role of a text. Some models treat documents and queries differently."""
 _REFUSAL_STATUSES = frozenset({400, 413, 422})
-"""HTTP statuses by which a service refuses the texts of a request. Others refuse the caller."""
+"""HTTP statuses by which a service refuses texts. Others refuse the caller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,25 +78,20 @@ class Embedder(Protocol):
         """Return the vectors of *texts*, which are within the limits and not blank.
 
         Raises:
-            Exception: Any error. The caller continues without vectors and adds a diagnostic. If
-                its ``status_code`` is 400, 413 or 422, the caller finds the refused text and embeds
-                the others.
+            Exception: Any error; the texts then get no vectors. If its ``status_code`` is 400, 413
+                or 422, the caller finds the refused text and embeds the others.
         """
         ...
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Return whether *error* of an embedder means that a service refused the texts of the
-    request.
-    """
+    """Return whether *error* means that a service refused the texts of the request."""
     return getattr(error, "status_code", None) in _REFUSAL_STATUSES
 
 
 @runtime_checkable
 class Preparable(Protocol):
-    """An embedder whose model is prepared (for example loaded) before use. This takes longer than a
-    search.
-    """
+    """An embedder whose model must be prepared before use."""
 
     @property
     def preparing(self) -> bool:
@@ -104,27 +99,19 @@ class Preparable(Protocol):
         ...
 
     async def prepare(self) -> None:
-        """Prepare the model, and wait until it is ready.
-
-        Raises:
-            Exception: As `Embedder.embed`.
-        """
+        """Prepare the model, and wait until it is ready. Raises like `Embedder.embed`."""
         ...
 
 
 def is_preparing(embedder: Embedder | None) -> bool:
-    """Return whether *embedder* has a model that is not ready, so that a use would wait for it."""
+    """Return whether a use of *embedder* would wait for its model."""
     return isinstance(embedder, Preparable) and embedder.preparing
 
 
 def resolve_embedder(
     embedder: Embedder | str | None, named: Mapping[str, Callable[[], Embedder]]
 ) -> Embedder | None:
-    """Return *embedder*; if it is a name, create the embedder of that name.
-
-    Args:
-        embedder: An embedder, the name of one, or None for no embedder.
-        named: Functions that create embedders, keyed by name.
+    """Return *embedder*; for a name, the embedder that *named* creates.
 
     Raises:
         ConfigError: If the name is unknown, or *embedder* has the wrong type.

@@ -12,7 +12,7 @@ from gateway.index.eligibility import Mask, Positions
 from gateway.runtime.vectors import Distribution, Matrix, Vector, deviations, top
 
 SAMPLE_ROWS = 512
-"""Number of rows used to estimate the mean and spread of the scores of a large catalog."""
+"""Approximate number of rows used to estimate moments of a large catalog."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -20,12 +20,11 @@ class VectorQuery:
     """The vectors of one query: of its texts, and of the clauses if it is a long request."""
 
     texts: Matrix
-    """Vectors of the query's texts (its forms), unit rows, shape (t, d)."""
+    """Vectors of the query's forms, unit rows, shape (t, d)."""
     clauses: Matrix
     """Vectors of the clauses of a long request, unit rows, shape (c, d); may be empty."""
     clause_weight: float = 0.0
-    """Factor for the cosine with the best clause when it is added to the cosine with the whole
-    request."""
+    """Weight of the cosine with the best clause, added to the cosine with the whole request."""
 
     @property
     def vectors(self) -> Matrix:
@@ -33,12 +32,9 @@ class VectorQuery:
         return np.concatenate([self.texts, self.clauses]) if len(self.clauses) else self.texts
 
     def combine(self, similarities: Matrix) -> tuple[Vector, Vector]:
-        """Return the cosines and the ranking scores of n entities, shape (n,) each.
+        """Return the cosines and the ranking scores of n entities, as in `Candidates`.
 
-        See `Candidates.cosines` and `Candidates.strengths`.
-
-        Args:
-            similarities: Cosine of each of `vectors` with each entity, shape (t + c, n).
+        *similarities* contains the cosine of each of `vectors` with each entity, shape (t + c, n).
         """
         cosines: Vector = similarities[: len(self.texts)].max(axis=0)
         if not len(self.clauses):
@@ -48,22 +44,18 @@ class VectorQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
-    """Means and standard deviations of the cosines and of the ranking scores of all eligible
-    entities.
-    """
+    """Means and standard deviations of the scores of all eligible entities."""
 
     strengths: Distribution
     cosines: Distribution
-    """Mean and standard deviation of the cosines of the entities that have a vector."""
+    """Moments of the cosines of the entities that have a vector."""
 
     @classmethod
     def of(cls, cosines: Vector, strengths: Vector, present: Mask | None = None) -> Moments:
-        """Compute the moments of *cosines* and *strengths*, which may be the same array.
+        """Compute the moments of the *cosines* of entities in *present*, and of all *strengths*.
 
-        Args:
-            cosines: Cosine of each entity with the query, shape (n,).
-            strengths: Ranking score of each entity, shape (n,).
-            present: True for an entity with a vector, shape (n,); None if all have one.
+        All arrays have the shape (n,), and may be the same array. Without *present*, all entities
+        count.
         """
         present_cosines = cosines if present is None else cosines[present]
         distribution = Distribution.of(strengths)
@@ -87,7 +79,7 @@ class CatalogVectors(Protocol):
 
     @property
     def size(self) -> int:
-        """Number of positions, which is the number of entities in the catalog."""
+        """Number of entities in the catalog."""
 
     @property
     def dimensions(self) -> int:
@@ -103,12 +95,10 @@ class CatalogVectors(Protocol):
 
     @property
     def mean(self) -> Vector | None:
-        """Mean vector of the entities of kinds that servers list; if there are none, of all
-        entities. Shape (d,).
-        """
+        """Mean vector of the entities that servers list, or else of all entities, shape (d,)."""
 
     def has(self, positions: Positions) -> Mask:
-        """Return flags, True for each of *positions* whose entity has a vector."""
+        """Return a flag for each of *positions*, True if the entity has a vector."""
 
     def rows(self, positions: Positions) -> Matrix:
         """Return the vectors of the entities at a few *positions*, shape (len(positions), d)."""
@@ -116,17 +106,13 @@ class CatalogVectors(Protocol):
     def similarities(self, vectors: Matrix, positions: Positions) -> Matrix:
         """Return the exact cosine of each of *vectors* with the entity at each of *positions*.
 
-        Returns:
-            Shape (len(vectors), len(positions)); 0 for an entity without a vector.
+        Shape (len(vectors), len(positions)); 0 for an entity without a vector.
         """
 
     def search(self, query: VectorQuery, *, mask: Mask, count: int) -> Candidates:
         """Find the *count* eligible entities with the highest ranking scores.
 
-        Args:
-            query: Vectors of the query, with at least one text.
-            mask: Eligible entities, shape (n,).
-            count: Maximum number of candidates.
+        *query* has at least one text, and *mask* has the shape (n,).
         """
 
 
@@ -140,14 +126,13 @@ class Candidates:
     """Positions of the eligible entities with the highest ranking scores, best first. Ties are
     ordered by position."""
     cosines: Vector
-    """Cosine of each entity in `pool` with the nearest of the query's texts, exact, -1 to 1."""
+    """Exact cosine, -1 to 1, of each entity in `pool` with the nearest of the query's texts."""
     strengths: Vector
     """Ranking score of each entity in `pool`: its cosine, plus a share of its cosine with the best
     clause."""
     moments: Moments
-    """Means and deviations over all eligible entities; estimated in a large catalog."""
+    """Moments of all eligible entities; estimated in a large catalog."""
     eligible: int
-    """Number of eligible entities."""
     scored: int
     """Number of entities whose cosine was computed exactly."""
     dense: tuple[Vector, Vector] | None = None
@@ -165,13 +150,7 @@ class Candidates:
     ) -> Candidates:
         """Score entities of *index* exactly, and keep the *count* best.
 
-        Args:
-            index: The vectors.
-            query: Vectors of the query, with at least one text.
-            eligible: Positions of all eligible entities.
-            near: Positions of the eligible entities near the query. If None, all eligible entities
-                are scored.
-            count: Maximum number of candidates.
+        Only the positions in *near* are candidates, or all *eligible* ones if *near* is None.
         """
         # One request scores the entities near the query, followed by a sample for the moments.
         scored = eligible if near is None else np.concatenate([near, sample_of(eligible)])
@@ -195,15 +174,11 @@ class Candidates:
         return deviations(strengths, self.moments.strengths)
 
     def strengths_at(self, positions: Positions) -> Vector:
-        """Return the exact ranking scores of the entities at any *positions*, shape
-        (len(positions),).
-        """
+        """Return the exact ranking scores of the entities at any *positions*."""
         return self._scores_at(positions)[1]
 
     def cosines_at(self, positions: Sequence[int]) -> list[float]:
-        """Return the exact cosine with the nearest of the query's texts, for any *positions*, -1
-        to 1.
-        """
+        """Return the exact cosines of any *positions* with the nearest of the query's texts."""
         in_pool = zip(self.pool.tolist(), self.cosines.tolist(), strict=True)
         cosines = dict(in_pool) if self.dense is None else {}
         if others := [position for position in positions if position not in cosines]:
@@ -214,8 +189,7 @@ class Candidates:
     def nearest_to_clauses(self, count: int) -> list[int]:
         """Return, for each of the first *count* clauses, the index in `pool` of the nearest entity.
 
-        Returns:
-            Empty for a short request or an empty pool.
+        Empty for a short request or an empty pool.
         """
         clauses = self.query.clauses[:count]
         if not len(self.pool) or not len(clauses):

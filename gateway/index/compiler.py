@@ -1,10 +1,7 @@
 """Compilation of a snapshot from entities, vectors and the host's graph documents. Pure.
 
-* Every build compiles the whole catalog. Expensive data of each entity is kept between builds: its
-  vector, its tokens and its derived edges. Graph statements are only recomputed for blocks with a
-  changed entity.
-* Documents of a host can refer to an entity by canonical id, by exposed name, or by its name at the
-  source if that name is unique.
+Every build compiles the whole catalog, but keeps the vector, tokens and derived edges of each
+unchanged entity.
 """
 
 from __future__ import annotations
@@ -59,23 +56,21 @@ class _PreparedEntity:
     sort_name: str
     """Exposed name, casefolded. The catalog is sorted by this name and then by id."""
     names: tuple[str, ...]
-    """The entity's exposed name, and its name at the source, folded."""
+    """The entity's exposed name and its name at the source, folded."""
     traits: tuple[Trait, ...]
     block: int
-    """Index of the block to which the entity belongs, below `_BLOCKS`. The graph takes the
-    statements of a block from one source."""
+    """Index of the entity's block, whose statements are one source of the graph; below
+    `_BLOCKS`."""
     group: str
-    """Server of the entity. For kinds that servers do not list, it is the entity's id."""
+    """Server of the entity; for kinds that servers do not list, the entity's id."""
     node: str
     is_node: bool
-    """True if the entity is a node of the graph. Entities of some kinds are not."""
+    """True if the entity is a node of the graph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Statements:
-    """Graph statements of all entities in a block. Each iteration computes them again, which is
-    rare.
-    """
+    """Graph statements of all entities in a block, computed at each iteration, which is rare."""
 
     options: GraphOptions
     entities: Sequence[Entity]
@@ -83,7 +78,6 @@ class _Statements:
     """Edges that rules derive, for each entity of the block."""
 
     def __iter__(self) -> Iterator[Fact]:
-        """Yield the facts in each entity's document, then the entity's derived edges."""
         for entity, edges in zip(self.entities, self.edges, strict=True):
             yield from DocumentReader().read([document_of(entity, self.options)])[0][0]
             yield from _derived_facts(node_of(entity.id), edges)
@@ -112,10 +106,8 @@ class SnapshotCompiler:
         self._prepared: dict[str, _PreparedEntity] = {}
         """Entities, keyed by id, in the order of their exposed names."""
         self.vectors: EntityRows = EntityVectors() if rows is None else rows
-        """Vectors of the entities."""
         self._traits: dict[tuple[Trait, ...], tuple[Trait, ...]] = {}
-        """Traits of entities, each mapped to itself, so that equal traits share one object in
-        memory."""
+        """Traits, each mapped to itself, so that equal traits share one object in memory."""
         self._statements: dict[int, _Statements] = {}
         """Graph statements, keyed by block. Blocks with a changed entity are absent."""
         self._deriver = EdgeDeriver(options)
@@ -124,9 +116,7 @@ class SnapshotCompiler:
     def prepare(self, entities: Iterable[Entity], documents: Iterable[Document] = ()) -> None:
         """Replace the catalog by *entities*, in any order. Data of unchanged entities is kept.
 
-        Args:
-            entities: Entities to which the host's hints and rules are already applied.
-            documents: The host's graph documents, which may contain search texts.
+        Hints and rules are already applied to *entities*. *documents* may contain search texts.
         """
         listed = _with_search_texts(entities, documents)
         before, entities_by_id = self._prepared, {entity.id: entity for entity in listed}
@@ -177,12 +167,7 @@ class SnapshotCompiler:
     def compile(
         self, *, documents: Sequence[Document] = (), diagnostics: Sequence[Diagnostic] = ()
     ) -> Snapshot:
-        """Compile the catalog.
-
-        Args:
-            documents: The host's graph documents.
-            diagnostics: Diagnostics of the build so far.
-        """
+        """Compile the catalog, with the host's graph *documents* and the *diagnostics* so far."""
         prepared = list(self._prepared.values())
         by_name: dict[str, list[int]] = {}
         for position, item in enumerate(prepared):
@@ -222,9 +207,7 @@ class SnapshotCompiler:
         return (edges for edges in self._edges if isinstance(edges, tuple))
 
     def _blocks(self) -> list[_Statements]:
-        """Return the graph statements of each block of entities. An unchanged block is the same
-        object.
-        """
+        """Return the graph statements of each block. An unchanged block is the same object."""
         if len(self._statements) < _BLOCKS:
             blocks: dict[int, list[Entity]] = {
                 block: [] for block in range(_BLOCKS) if block not in self._statements
@@ -244,11 +227,9 @@ class SnapshotCompiler:
         return [self._statements[block] for block in range(_BLOCKS)]
 
     def with_vectors(self, snapshot: Snapshot, diagnostics: Sequence[Diagnostic]) -> Snapshot:
-        """Return *snapshot* with the current vectors and a new version.
+        """Return *snapshot* of this catalog with the current vectors and a new version.
 
-        Args:
-            snapshot: A snapshot of this catalog.
-            diagnostics: Replacement for the diagnostics of *snapshot*.
+        *diagnostics* replace the diagnostics of *snapshot*.
         """
         self._version += 1
         return replace(
@@ -259,11 +240,7 @@ class SnapshotCompiler:
         )
 
     def refusal_notes(self, refused: Mapping[str, str]) -> Iterator[Diagnostic]:
-        """Yield a diagnostic for each entity with a text that the embedder refuses.
-
-        Args:
-            refused: Reason for each refused text, keyed by text.
-        """
+        """Yield a diagnostic for each entity with a text in *refused*, whose values are reasons."""
         for item in self._prepared.values() if refused else ():
             whole, name, examples = texts_of(item.entity)
             if reason := next(filter(None, map(refused.get, (whole, name, *examples))), None):
@@ -272,14 +249,13 @@ class SnapshotCompiler:
 
 
 def _titles(prepared: Iterable[_PreparedEntity]) -> Iterator[tuple[str, str]]:
-    """Yield the node of each entity with the title of its document."""
     for item in prepared:
         if item.is_node:
             yield item.node, title_of(item.entity)
 
 
 def _derived_facts(node: str, edges: Edges) -> Iterator[Fact]:
-    """Yield the derived edges of *node* as facts. Their origin is the rule that derived them."""
+    """Yield the derived edges of *node* as facts with the rule as origin."""
     for (relation, target), rule in edges.items():
         yield Fact(
             subject=node,
@@ -292,9 +268,7 @@ def _derived_facts(node: str, edges: Edges) -> Iterator[Fact]:
 
 
 def host_names(entities: Sequence[Entity]) -> Mapping[str, str]:
-    """Return the graph node of each entity, keyed by id, exposed name and unique name at the
-    source.
-    """
+    """Return each entity's node, keyed by id, exposed name and unique name at the source."""
     name_counts = Counter(entity.name for entity in entities)
     nodes = {entity.id: node_of(entity.id) for entity in entities}
     names = {entity.name: nodes[entity.id] for entity in entities if name_counts[entity.name] == 1}
@@ -303,9 +277,9 @@ def host_names(entities: Sequence[Entity]) -> Mapping[str, str]:
 
 
 def _with_search_texts(entities: Iterable[Entity], documents: Iterable[Document]) -> list[Entity]:
-    """Return *entities* with the search texts from the host's *documents*.
+    """Return *entities* with the search texts from the host's *documents*, truncated if long.
 
-    Search texts from hints and rules take precedence. Long texts are truncated.
+    Search texts from hints and rules take precedence.
     """
     listed = list(entities)
     stated = [

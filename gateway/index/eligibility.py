@@ -1,7 +1,4 @@
-"""Masks of the entities that a search may find, shared by all retrievers. Pure.
-
-The traits of the entities are indexed once for each snapshot. The mask of given filters is cached.
-"""
+"""Masks of the entities that a search may find, shared by all retrievers. Pure."""
 
 from __future__ import annotations
 
@@ -18,11 +15,10 @@ from gateway.types import ALL_SCOPES, Entity, FilterName, Filters, Kind
 Mask = NDArray[np.bool_]
 """True for each eligible entity, shape (n,)."""
 Positions = NDArray[np.intp]
-"""Positions of entities in a snapshot."""
 Trait: TypeAlias = tuple[str, Hashable]
 _NO_POSITIONS = np.zeros(0, dtype=np.intp)
 _MAX_MASKS = 64
-"""Maximum number of cached masks. There are many filters because callers have different scopes."""
+"""Maximum number of cached masks. Callers with different scopes have different filters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,18 +28,14 @@ class Eligibility:
     by_trait: Mapping[Trait, Positions]
     """Positions of the entities with a trait, ascending, keyed by the trait's name and value."""
     by_id: Mapping[str, int]
-    """Position of each entity, keyed by entity id."""
     masks: dict[Filters, Mask] = field(default_factory=dict)
-    """Cached masks, keyed by filters. Filled by `mask`."""
+    """Masks cached by `mask`, keyed by filters."""
 
     @classmethod
     def of(cls, ids: Sequence[str], traits: Sequence[tuple[Trait, ...]]) -> Eligibility:
-        """Index the entities with these *ids* by their traits.
+        """Index the entities with these *ids* by *traits*, which `traits_of` returned.
 
-        Args:
-            ids: Id of each entity, by position.
-            traits: Traits of each entity from `traits_of`, by position. Indexing is faster if equal
-                tuples are the same object.
+        Indexing is faster if equal tuples of traits are the same object.
         """
         objects = np.fromiter(map(id, traits), dtype=np.int64, count=len(traits))
         order = objects.argsort(kind="stable")
@@ -66,10 +58,9 @@ class Eligibility:
         return len(self.by_id)
 
     def mask(self, filters: Filters) -> Mask:
-        """Return the mask of the entities that pass *filters*. It must not be changed.
+        """Return the read-only mask of the entities that pass *filters*.
 
-        Args:
-            filters: The filters. ``healthy_only`` is ignored, because it must be resolved before.
+        ``healthy_only`` is ignored, because it must be resolved before.
         """
         mask = self.masks.get(filters)
         if mask is None:
@@ -81,9 +72,7 @@ class Eligibility:
         return mask
 
     def has(self, trait: str, value: Hashable) -> Mask:
-        """Return the mask of the entities with this value of a trait such as ``kind``, ``status``,
-        ``server`` or ``tag``.
-        """
+        """Return the mask of the entities with this value of a trait, such as ``kind``."""
         return self._has_any(trait, [value])
 
     def of_parent(self, parent: str) -> Positions:
@@ -91,9 +80,7 @@ class Eligibility:
         return self.by_trait.get(("parent", parent), _NO_POSITIONS)
 
     def of_server(self, server: str) -> Positions:
-        """Return the positions of the entities that belong to this server or namespace,
-        ascending.
-        """
+        """Return the positions of the entities of this server or namespace, ascending."""
         return self.by_trait.get(("server", server), _NO_POSITIONS)
 
     def kinds(self, positions: Positions) -> list[Kind]:
@@ -116,7 +103,7 @@ class Eligibility:
         return np.sort(np.concatenate([_NO_POSITIONS, *others]))
 
     def servers(self, mask: Mask) -> set[str]:
-        """Return the servers of the entities that pass *mask*."""
+        """Return the servers of the entities in *mask*."""
         return {
             str(value)
             for (trait, value), positions in self.by_trait.items()
@@ -124,9 +111,7 @@ class Eligibility:
         }
 
     def tags(self, mask: Mask) -> dict[str, int]:
-        """Return the tags of the entities that pass *mask*, sorted and casefolded, each with the
-        number of its entities.
-        """
+        """Return the casefolded tags of the entities in *mask*, sorted, with their counts."""
         counts = {
             str(value): int(np.count_nonzero(mask[positions]))
             for (trait, value), positions in self.by_trait.items()
@@ -168,7 +153,7 @@ class Eligibility:
 
 def passes_all(mask: Mask) -> bool:
     """Return whether all entities pass *mask*."""
-    # Counting is faster than numpy's `all`, which runs Python code.
+    # Faster than numpy's `all`, which runs Python code.
     return int(np.count_nonzero(mask)) == len(mask)
 
 

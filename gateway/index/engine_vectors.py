@@ -1,11 +1,7 @@
-"""`CatalogVectors` in a database. The process stores only the ids of database rows.
+"""`CatalogVectors` in a database, and the protocol of such a database.
 
-* If few entities are eligible, all of them are scored exactly, by the ids of their rows.
-* Otherwise an approximate index is searched from each vector of the query, until enough rows pass
-  the mask. If it returns too few rows, all eligible entities are scored exactly, so that filters do
-  not reduce recall.
-
-Also contains the protocol of a database that stores and searches the vectors of entities.
+If few entities are eligible, or if the approximate index finds too few, all of them are scored
+exactly, so that filters do not reduce recall.
 """
 
 from __future__ import annotations
@@ -25,40 +21,33 @@ from gateway.index.eligibility import Mask, Positions
 from gateway.runtime.vectors import Matrix, NDArray, Vector
 
 Ids: TypeAlias = NDArray[np.int64]
-"""Ids of rows in the database; each is at least 1."""
+"""Ids of rows in the database, each at least 1."""
 Passes: TypeAlias = Callable[[Ids], Mask]
-"""Takes row ids, and returns True for each row whose entity is eligible."""
+"""Returns, for each row id, whether the row's entity is eligible."""
 
 
 class VectorEngine(Protocol):
-    """A database with the unit vectors that one embedder model made. Thread-safe.
+    """A database with the unit vectors of one embedder model. Thread-safe.
 
-    A row's key is a digest of the entity's texts. Rows are therefore shared by processes and never
-    change. Each method may raise `StoreError`.
+    A row's key is a digest of the entity's texts. Processes share rows, and rows never change.
+    Each method may raise `StoreError`.
     """
 
     has_gaps: bool
-    """True if a requested row was missing in the database. The code that reads the flag resets
-    it."""
+    """True if a requested row was missing in the database. The reader resets the flag."""
 
     def known(self, keys: Sequence[bytes]) -> Mapping[bytes, int]:
-        """Return the row ids of those *keys* that are stored. Mark these rows as used today."""
+        """Return the row ids of the stored *keys*. Mark these rows as used today."""
 
     def put(self, rows: Mapping[bytes, Vector]) -> Mapping[bytes, int]:
-        """Store the rows that are missing. Return the ids of all *rows*, with the same keys."""
+        """Store missing rows. Return the ids of all *rows*, with the same keys."""
 
     def nearest(self, vectors: Matrix, passes: Passes, count: int, limit: int) -> Ids | None:
         """Return the ids of the rows nearest to each of *vectors*, from an approximate index.
 
-        Args:
-            vectors: Unit vectors, shape (q, d), q >= 1.
-            passes: Returns which rows are eligible. Only these are returned and counted.
-            count: Minimum number of eligible rows for each vector.
-            limit: Maximum number of rows that the index visits for each vector.
-
-        Returns:
-            Row ids without duplicates. None if the index is missing, or if too few of the visited
-            rows are eligible.
+        Only rows that pass *passes* are returned, without duplicates, and at least *count* for each
+        vector. None if the index is missing, or if it finds fewer among *limit* visited rows for
+        each vector. *vectors* are unit vectors, shape (q, d), q >= 1.
         """
 
     def similarities(self, vectors: Matrix, ids: Ids) -> Matrix:
@@ -72,13 +61,10 @@ class VectorEngine(Protocol):
         """Return the vectors of a few rows, shape (len(ids), d). Raises like `similarities`."""
 
     def maintain(self, ids: Ids, few_rows: int) -> None:
-        """Mark the rows in *ids* as used today, delete unused rows, and build the index if
-        worthwhile.
+        """Mark the rows in *ids* as used today, delete unused rows, and build a missing index.
 
-        Args:
-            ids: Row ids; missing rows are ignored.
-            few_rows: Maximum number of rows for which no index is built. Building one takes
-                minutes.
+        Missing rows are ignored. No index is built for at most *few_rows* rows, because building
+        takes minutes.
         """
 
 
@@ -87,11 +73,9 @@ class EngineStore(Protocol):
     """A `VectorStore` that also stores the vectors of entities in a database."""
 
     def vector_engine(self, model: str, *, timeout_s: float) -> VectorEngine:
-        """Return the `VectorEngine` of one embedder model. Does not query the database yet.
+        """Return the `VectorEngine` of one embedder model, without a query to the database.
 
-        Args:
-            model: Hexadecimal digest that identifies the embedder model.
-            timeout_s: Maximum duration of a search, in seconds.
+        *model* is a digest of the model. *timeout_s* is the maximum duration of a search.
         """
 
     def check_engine(self) -> None:
@@ -99,15 +83,13 @@ class EngineStore(Protocol):
 
 
 FEW_ROWS = 5_000
-"""Maximum number of entities that are scored without the approximate index. Scoring so few costs as
-little as a search in the index."""
+"""Maximum number of entities scored without the approximate index, which would not be faster."""
 
 _MIN_NEAREST = 200
-"""Minimum number of rows requested from the approximate index for each vector. Searches for fewer
-rows miss near ones."""
+"""Minimum number of rows requested from the approximate index for each vector. A smaller number
+misses near rows."""
 _VISIT_COST = 10
-"""Cost of visiting a row in the approximate index, as a multiple of the cost of scoring it by
-its id."""
+"""Cost of visiting a row in the approximate index, compared with scoring it by its id."""
 _PATIENCE = 4
 """Maximum number of rows visited in the approximate index, as a multiple of the number expected to
 yield enough eligible rows."""
@@ -118,10 +100,10 @@ class EngineVectors:
 
     Args:
         engine: Database with the vectors.
-        ids: Row id of the entity at each position, 0 for an entity without a vector, shape (n,).
+        ids: Row id of the entity at each position, 0 without a vector, shape (n,).
         dimensions: Number of dimensions of the vectors.
         listed: Positions of the entities whose vectors give the mean.
-        few_rows: Maximum number of eligible entities that are scored without the approximate index.
+        few_rows: Maximum number of eligible entities scored without the approximate index.
     """
 
     blocking = True
@@ -141,25 +123,21 @@ class EngineVectors:
 
     @property
     def size(self) -> int:
-        """Number of positions, which is the number of entities in the catalog."""
+        """Number of entities in the catalog."""
         return len(self._ids)
 
     @cached_property
     def mean(self) -> Vector:
-        """Mean vector, estimated from a sample of `SAMPLE_ROWS` entities; see
-        `CatalogVectors.mean`.
-        """
+        """Mean vector as in `CatalogVectors`, estimated from about `SAMPLE_ROWS` entities."""
         rows = self._engine.rows(self._ids[sample_of(self._listed)])
         return np.asarray(rows.mean(axis=0), dtype=np.float32)
 
     def has(self, positions: Positions) -> Mask:
-        """Return flags, True for each of *positions* whose entity has a vector."""
+        """Return a flag for each of *positions*, True if the entity has a vector."""
         return np.asarray(self._ids[positions] > 0)
 
     def rows(self, positions: Positions) -> Matrix:
-        """Return the vectors of the entities at a few *positions*; zeros for an entity without a
-        vector.
-        """
+        """Return the vectors of the entities at a few *positions*; zeros without a vector."""
         rows, has_row = np.zeros((len(positions), self.dimensions), np.float32), self.has(positions)
         if has_row.any():
             rows[has_row] = self._engine.rows(self._ids[positions[has_row]])
@@ -175,7 +153,7 @@ class EngineVectors:
     def search(self, query: VectorQuery, *, mask: Mask, count: int) -> Candidates:
         """Find the *count* eligible entities with the highest ranking scores.
 
-        The approximate index of the database is used if that costs less than scoring all of them.
+        The approximate index is used if that costs less than scoring all eligible entities.
         """
         self._maintain_daily()
         eligible = np.flatnonzero(mask)
@@ -185,13 +163,10 @@ class EngineVectors:
     def _nearest_positions(
         self, query: VectorQuery, mask: Mask, eligible: int, count: int
     ) -> Positions | None:
-        """Return at least *count* positions of eligible entities near *query*, from the approximate
+        """Return at least *count* of the *eligible* positions near *query*, from the approximate
         index.
 
-        *eligible* is the number of eligible entities.
-
-        Returns:
-            None if scoring all eligible entities costs less, or if the index returns too few.
+        None if scoring all of them costs less, or if the index returns too few.
         """
         expected = count * self.size // max(eligible, 1)
         if eligible <= self._few_rows or eligible < _VISIT_COST * expected:
@@ -214,8 +189,7 @@ class EngineVectors:
 
     @cached_property
     def _distinct_ids(self) -> tuple[Ids, Positions]:
-        """Distinct row ids, ascending, shape (m,), and the index in them of each position's row id,
-        shape (n,).
+        """Distinct row ids, ascending, shape (m,), and each position's index in them, shape (n,).
 
         Entities with equal texts share a row id.
         """

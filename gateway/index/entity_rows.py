@@ -1,6 +1,4 @@
-"""Storage of the entities' vectors during a build: the protocol, and its implementation in a
-database.
-"""
+"""Storage of the entities' vectors during a build: the protocol, and storage in a database."""
 
 from __future__ import annotations
 
@@ -43,7 +41,7 @@ _BATCH_ROWS = 4096
 
 
 class EntityRows(Protocol):
-    """The vectors ("rows") of the entities of one catalog, in memory or in a database."""
+    """The vectors ("rows") of the entities of one catalog."""
 
     @property
     def blocking(self) -> bool:
@@ -55,9 +53,7 @@ class EntityRows(Protocol):
 
     @property
     def has_gaps(self) -> bool:
-        """True if rows that a search requested are missing in the database. All entities must then
-        be added again.
-        """
+        """True if requested rows are missing in the database. Then add all entities again."""
 
     @property
     def missing_texts(self) -> Sequence[str]:
@@ -65,28 +61,21 @@ class EntityRows(Protocol):
 
     @property
     def missing(self) -> int:
-        """Number of texts that still need a vector, plus entities that a failure left
-        unprocessed.
-        """
+        """Number of texts that need a vector, plus entities that a failure left unprocessed."""
 
     def update(self, removed: Iterable[Entity], added: Iterable[Entity]) -> None:
         """Remove and add entities. A changed entity is in both arguments."""
 
     def load(self) -> None:
-        """Look up the stored rows of the entities. The texts of an entity with a stored row need no
-        vector.
-        """
+        """Look up the stored rows. The texts of an entity with a stored row need no vector."""
 
     def add(self, rows: Mapping[str, Vector]) -> None:
-        """Add the vectors of missing texts, keyed by text key. Vectors of other texts are
-        ignored.
-        """
+        """Add the vectors of missing texts, keyed by text key; ignore vectors of other texts."""
 
     def index(self, eligibility: Eligibility) -> CatalogVectors | None:
         """Return the vectors for searches, in the order of the entities in *eligibility*.
 
-        Returns:
-            None if all entities lack a vector.
+        None if all entities lack a vector.
         """
 
     def maintain(self) -> None:
@@ -96,11 +85,8 @@ class EntityRows(Protocol):
 class EngineRows:
     """`EntityRows` in a `VectorEngine`. Thread-safe.
 
-    Args:
-        store: Store that provides the `VectorEngine`.
-        info: Description of the embedder. Its model is a part of each row's key.
-        timeout_s: Maximum duration of a search, in seconds.
-        few_rows: Maximum number of rows for which the database builds no index.
+    The embedder's model is a part of each row's key. *timeout_s* limits a search. For at most
+    *few_rows* rows, the database builds no index.
     """
 
     blocking = True
@@ -136,9 +122,7 @@ class EngineRows:
 
     @property
     def missing(self) -> int:
-        """Number of entities whose rows are not looked up or not stored, plus texts that need a
-        vector.
-        """
+        """Number of texts that need a vector, plus entities with rows to look up or store."""
         with self._using:
             return len(self._unread) + len(self._unwritten) + len(self._pending.missing)
 
@@ -181,13 +165,10 @@ class EngineRows:
                         self._pending.add(entity_id, *texts[entity_id])
 
     def _key(self, texts: Iterable[str]) -> bytes:
-        """Return the key of the row that is blended from *texts*, which are text keys."""
         return blake2b(" ".join([self._model, *texts]).encode(), digest_size=16).digest()
 
     def add(self, rows: Mapping[str, Vector]) -> None:
-        """Add vectors of missing texts. An entity's row is stored once all its texts have a
-        vector.
-        """
+        """Add vectors of missing texts. A row is stored once all texts of its entity have one."""
         with self._using:
             for entity_id, row, is_whole in self._pending.take(rows):
                 if is_whole:
@@ -228,9 +209,7 @@ class EngineRows:
         )
 
     def maintain(self) -> None:
-        """Mark the rows as used and build the database's index if worthwhile, in a daemon
-        thread.
-        """
+        """Mark the rows as used and build a missing index, in a daemon thread."""
         with self._using:
             ids = np.array([*self._ids.values()], dtype=np.int64)
         maintain(self._engine, ids, self._few_rows)
@@ -249,12 +228,7 @@ def load_rows(options: Options, store: VectorStore, embedder: Embedder | None) -
 
 
 def check_rows(store: VectorStore) -> None:
-    """Check that *store* can store the vectors of entities.
-
-    Raises:
-        ConfigError: If *store* is not an `EngineStore`.
-        StoreError: If the database cannot store vectors at present.
-    """
+    """Raise `ConfigError` or `StoreError` if *store* cannot store the vectors of entities."""
     _engine_store(store).check_engine()
 
 
@@ -270,10 +244,9 @@ def _engine_store(store: VectorStore) -> EngineStore:
 async def with_rows(
     rows: EntityRows, work: Callable[P, None], *arguments: P.args, **named: P.kwargs
 ) -> tuple[Diagnostic, ...]:
-    """Call *work*, a method of *rows*, with these arguments; in a thread if *rows* is blocking.
+    """Call *work*, a method of *rows*; in a thread if *rows* is blocking.
 
-    Returns:
-        A diagnostic if the call failed; else empty.
+    Return a diagnostic if the call failed; else empty.
     """
     if not rows.blocking:
         work(*arguments, **named)

@@ -1,9 +1,7 @@
 """The vector of each entity, blended from the vectors of its texts, and storage in memory.
 
-* An entity's vector is called its row. Rows are in memory (`EntityVectors`), or in another
-  implementation of `EntityRows`.
-* A text and its vector are kept only until all texts of their entities have vectors. After that
-  only the entity's row remains, in the matrix that searches read.
+* An entity's vector is called its row.
+* A text and its vector are kept only until all texts of their entities have vectors.
 * A changed entity keeps its row if its texts are unchanged.
 """
 
@@ -24,11 +22,9 @@ from gateway.runtime.vectors import Matrix, Vector, unit_rows
 from gateway.types import Entity
 
 NAME_WEIGHT = 0.4
-"""Weight of the vector of an entity's `name_text`; the vector of the whole text has the weight
-1."""
+"""Weight of the vector of an entity's `name_text`, compared with that of its whole text."""
 EXAMPLE_SHARE = 0.5
-"""Weight that the examples of an entity approach with their number, in its vector. One example has
-half this weight."""
+"""Weight that an entity's examples approach with their number. One example has half of it."""
 _COPIED_ROWS = 4096
 """Number of rows copied at a time, to avoid a second full matrix in memory."""
 
@@ -49,14 +45,11 @@ class _PendingEntity:
 
     @property
     def keys(self) -> Iterable[str]:
-        """Keys of all texts of the entity, without duplicates."""
         return dict.fromkeys((self.whole, self.name, *self.examples))
 
 
 @dataclass(slots=True, eq=False)
 class _PendingText:
-    """A text of one or more pending entities."""
-
     text: str
     row: Vector | None = None
     users: list[_PendingEntity] = field(default_factory=list)
@@ -70,16 +63,13 @@ class _Batch:
     """Rows of entities that were added together; filled as their texts are embedded."""
 
     places: dict[str, int]
-    """Index in `matrix` of each entity's row, keyed by id. Changed and removed entities are
-    absent."""
+    """Index in `matrix` of each entity's row, keyed by id, without changed and removed entities."""
     matrix: Matrix
     """Rows of the entities; zeros for an entity without a vector."""
     present: Mask
-    """True for each row of `matrix` that is filled."""
 
     @classmethod
     def of(cls, ids: Iterable[str], dimensions: int) -> _Batch:
-        """Allocate empty rows for the entities with these *ids*."""
         places = {key: place for place, key in enumerate(ids)}
         matrix = np.zeros((len(places), dimensions), dtype=np.float32)
         return cls(places, matrix, np.zeros(len(places), dtype=np.bool_))
@@ -94,9 +84,7 @@ class PendingTexts:
 
     def __init__(self) -> None:
         self.entities: dict[str, _PendingEntity] = {}
-        """Pending entities, keyed by id."""
         self._texts: dict[str, _PendingText] = {}
-        """Texts, keyed by text key."""
 
     @property
     def missing(self) -> list[str]:
@@ -132,12 +120,11 @@ class PendingTexts:
                 del self._texts[key]
 
     def take(self, rows: Mapping[str, Vector]) -> Iterator[tuple[str, Vector, bool]]:
-        """Store *rows*, the vectors of texts, keyed by text key.
+        """Store *rows*, the vectors of texts, keyed by text key. Remove entities that are complete.
 
         Yields:
-            Three values for each entity with a text in *rows*, if its whole text has a vector: its
-            id, its row blended from the vectors so far, and True if all its texts have a vector.
-            Such complete entities are removed at the end.
+            For each entity with a text in *rows*, if its whole text has a vector: its id, its
+            blended row, and True if all its texts have a vector.
         """
         changed: dict[str, _PendingEntity] = {}
         for key, row in rows.items():
@@ -155,13 +142,10 @@ class PendingTexts:
                 self.forget(pending.id)
         for key in rows:
             if (text := self._texts.get(key)) and text.row is not None:
-                # Copy the vector, because the view would keep all vectors of its request in memory.
+                # Copy the vector, because a view would keep all vectors of its request in memory.
                 text.row = text.row.copy()
 
     def _blend(self, entities: Iterable[_PendingEntity]) -> Iterator[tuple[str, Vector, bool]]:
-        """Yield the id, the blended row and True if complete, for entities whose whole text has a
-        vector.
-        """
         ready = [
             (pending, row)
             for pending in entities
@@ -186,12 +170,11 @@ class EntityVectors:
         self._batches: list[_Batch] = []
         """Rows of the entities added since `_matrix` was made. Each entity is in one batch."""
         self._matrix: Matrix = np.zeros((0, 0), dtype=np.float32)
-        """Rows of all entities at the latest call of `index`. Searches read this matrix, so it
-        never changes."""
+        """Rows of all entities at the latest call of `index`. Searches read it; it never
+        changes."""
         self._places: Mapping[str, int] = {}
         """Index in `_matrix` of each entity's row, keyed by entity id."""
         self._present: Mask = np.zeros(0, dtype=np.bool_)
-        """True for each row of `_matrix` whose entity has a vector."""
         self._outdated: set[str] = set()
         """Ids of entities whose rows in `_matrix` are outdated."""
 
@@ -210,7 +193,7 @@ class EntityVectors:
         self._pending.forget(entity_id)
 
     def load(self) -> None:
-        """Do nothing, because rows in memory are not stored anywhere."""
+        """Do nothing, because the rows are already in memory."""
 
     def maintain(self) -> None:
         """Do nothing, because rows in memory need no maintenance."""
@@ -233,9 +216,7 @@ class EntityVectors:
             batch.matrix[place], batch.present[place] = row, True
 
     def _batch(self, entity_id: str, dimensions: int) -> _Batch:
-        """Return the batch of an entity. If it has none, create one for all pending entities
-        without a batch.
-        """
+        """Return the entity's batch, or a new one for all pending entities without a batch."""
         for batch in self._batches:
             if entity_id in batch.places:
                 return batch
@@ -256,35 +237,27 @@ class EntityVectors:
         return VectorIndex.of(matrix, present=None if present.all() else present, mean=mean)
 
     def matrix(self, places: Mapping[str, int]) -> tuple[Matrix, Mask] | None:
-        """Return the row of each entity by position, and a mask of the entities with a vector.
+        """Return each entity's unit row, shape (n, d), and a mask of the entities with a vector.
 
-        Args:
-            places: Position of each entity, keyed by id, ascending from 0.
-
-        Returns:
-            Unit rows, shape (n, d), zeros for an entity without a vector, and a mask, shape (n,).
-            None if all entities lack a vector.
+        *places* is the position of each entity, keyed by id, ascending from 0. Missing rows are
+        zeros. None if all entities lack a vector.
         """
         batch = self._batches[0] if len(self._batches) == 1 else None
         if batch and batch.is_whole(places) and not self._present.any():
-            # In the first build, use the matrix of the batch itself, because a second matrix of a
-            # large catalog may not fit into memory.
+            # In the first build, use the batch's own matrix, because a second one may not fit into
+            # memory.
             matrix, present = batch.matrix, batch.present
         else:
             matrix, present = self._merge_batches(places)
         self._matrix, self._places, self._present = matrix, places, present
-        # Batches with other entities are kept, because the previous catalog may be indexed once
-        # more while the next one is compiled.
+        # Keep batches with other entities, because the previous catalog may be indexed once more
+        # while the next one is compiled.
         placed = places.keys()
         self._batches = [batch for batch in self._batches if not batch.places.keys() <= placed]
         self._outdated.clear()
         return (matrix, present) if present.any() else None
 
     def _merge_batches(self, places: Mapping[str, int]) -> tuple[Matrix, Mask]:
-        """Return a new matrix with the rows of `_matrix` and of the batches, and its mask.
-
-        *places* is the position of each entity, keyed by id.
-        """
         old = self._current_rows(places)
         present = old >= 0
         newest = self._batches[0].matrix if self._batches else self._matrix
@@ -300,9 +273,7 @@ class EntityVectors:
         return matrix, present
 
     def _current_rows(self, places: Mapping[str, int]) -> np.ndarray:
-        """Return the index in `_matrix` of each entity's row, by position; -1 if it is missing
-        there.
-        """
+        """Return the index in `_matrix` of each entity's row, by position; -1 if missing there."""
         outdated, before = self._outdated, self._places
         numbers = (-1 if key in outdated else before.get(key, -1) for key in places)
         rows = np.fromiter(numbers, dtype=np.intp, count=len(places))
@@ -314,12 +285,7 @@ class EntityVectors:
 def listed_rows(eligibility: Eligibility, present: Mask) -> Mask:
     """Return a mask of the entities whose vectors give the mean of the catalog.
 
-    These are the entities of kinds that servers list. If none of them has a vector, all entities
-    count.
-
-    Args:
-        eligibility: Index of the catalog's traits.
-        present: True for each entity with a vector.
+    These are the entities in *present* that servers list; if there are none, all in *present*.
     """
     listed = present.copy()
     listed[eligibility.positions_not_of_kinds(LISTED)] = False
@@ -332,9 +298,7 @@ def changed_texts(
 ) -> tuple[list[str], list[Entity]]:
     """Return the ids of the entities whose rows are dropped, and the entities with new texts.
 
-    Args:
-        removed: Removed entities and previous versions of changed ones.
-        added: Added entities and new versions of changed ones.
+    A changed entity is in *removed* with its previous version and in *added* with its new one.
     """
     before = {entity.id: entity for entity in removed}
     new = []
@@ -353,16 +317,10 @@ def texts_of(entity: Entity) -> tuple[str, str, Sequence[str]]:
 
 
 def blend_name_vectors(wholes: Sequence[Vector], names: Sequence[Vector | None]) -> Matrix:
-    """Blend the vector of each entity from the vectors of its whole text and of its `name_text`.
+    """Blend the unit vector of each entity from the vectors of its whole text and its `name_text`.
 
-    The name describes a tool best, but has little weight in the whole text.
-
-    Args:
-        wholes: Vector of each entity's whole text.
-        names: Vector of each entity's `name_text`. If None, the vector of the whole text is used.
-
-    Returns:
-        Unit rows, shape (n, d).
+    The name describes a tool best, but has little weight in the whole text. A name without a vector
+    is None.
     """
     if not wholes:
         return np.zeros((0, 0), dtype=np.float32)
@@ -372,14 +330,9 @@ def blend_name_vectors(wholes: Sequence[Vector], names: Sequence[Vector | None])
 
 
 def lean_to_examples(row: Vector, examples: Sequence[Vector]) -> Vector:
-    """Turn an entity's vector towards the vectors of its examples.
+    """Turn the unit vector *row* of an entity towards the vectors of its examples, if any.
 
-    A few examples may not be typical, so the weight of n examples is n / (n + 1) of
-    `EXAMPLE_SHARE`.
-
-    Args:
-        row: The entity's vector, of unit length.
-        examples: Vectors of the examples. Without any, *row* is returned unchanged.
+    The weight of n examples is n / (n + 1) of `EXAMPLE_SHARE`, because a few may not be typical.
     """
     if not examples:
         return row

@@ -30,7 +30,7 @@ or a function that returns the documents and is called in each build."""
 LoadedDocuments: TypeAlias = "tuple[tuple[graphs.Document, ...], tuple[Diagnostic, ...]]"
 """Documents that were read, and diagnostics about unreadable ones."""
 PROPOSED = "proposed"
-"""Name of the subfolder with proposed documents. They have no effect until a person accepts
+"""Name of the subfolder with proposed documents, which have no effect until a person accepts
 them."""
 RDF_FORMATS = ("turtle", "json-ld", "n-triples")
 DIAGRAM_FORMATS = ("mermaid", "dot")
@@ -49,8 +49,8 @@ def export(
 
     Args:
         snapshot: The index that contains the graph.
-        form: ``turtle``, ``json-ld`` or ``n-triples`` for RDF; ``mermaid`` or ``dot`` for
-            a diagram.
+        form: ``turtle``, ``json-ld`` or ``n-triples`` for RDF; ``mermaid`` or ``dot`` for a
+            diagram.
         centre: Tool in the centre of a diagram; empty for the whole graph.
         hops: Maximum distance from the centre, in edges.
         caller: Only entities visible to this caller are included. None: all entities.
@@ -74,8 +74,7 @@ def export(
 
 
 def graph_of(snapshot: Snapshot, caller: Caller | None = None) -> ToolGraph:
-    """Return the part of *snapshot*'s graph that is visible to *caller*; with None, the whole
-    graph.
+    """Return the part of the graph that is visible to *caller*; with None, the whole graph.
 
     An empty catalog has an empty graph.
     """
@@ -89,21 +88,12 @@ def graph_of(snapshot: Snapshot, caller: Caller | None = None) -> ToolGraph:
 def node_named(
     snapshot: Snapshot, graph: ToolGraph, tool: str, caller: Caller | None = None
 ) -> str:
-    """Return the graph node of *tool*, which is an id or a name, as in `Gateway.invoke`.
-
-    Raises:
-        InvalidRequestError: If *tool* is not a text, blank, or ambiguous.
-        UnknownToolError: If *tool* is not in the catalog, or not visible to *caller*.
-    """
+    """Return the graph node of *tool*, an id or a name. Raises like `resolve`."""
     return graph.nodes[snapshot.position(resolve(snapshot, tool, filters_for(caller)).id)]
 
 
 def source_of(source: GraphSource | None) -> GraphSource | None:
-    """Check the type of *source* and return it.
-
-    Raises:
-        ConfigError: If *source* has the wrong type.
-    """
+    """Return *source* after a check. Raise `ConfigError` if it has the wrong type."""
     if source is None or isinstance(source, str | Path) or callable(source):
         return source
     kind = type(source).__name__
@@ -121,10 +111,7 @@ def source_of(source: GraphSource | None) -> GraphSource | None:
 class HostDocuments:
     """The host's graph documents, loaded again in each build.
 
-    Args:
-        source: Source of the documents. None if the host has no documents.
-        patience_s: Maximum time, in seconds, that a build waits for a source function.
-        flights: Runs the source function.
+    A build waits at most *patience_s* seconds for a source function.
     """
 
     def __init__(
@@ -163,8 +150,7 @@ class HostDocuments:
 async def load(source: GraphSource | None) -> LoadedDocuments:
     """Read the documents of *source*.
 
-    Unreadable sources, documents and rules become diagnostics that name their location. All other
-    documents and rules are used.
+    Unreadable sources, documents and rules become diagnostics. All others are used.
     """
     if source is None:
         return (), ()
@@ -193,8 +179,7 @@ async def _load_source(source: GraphSource) -> tuple[tuple[graphs.Document, ...]
 def load_proposals(folder: Path | None) -> tuple[graphs.Document, ...]:
     """Read the proposed documents in a subfolder of *folder*; empty without a folder.
 
-    Their paths begin with the name of the subfolder. Unreadable documents are skipped here, because
-    the build of the graph reports them.
+    Unreadable ones are skipped, because the build of the graph reports them.
     """
     if folder is None or not (folder / PROPOSED).is_dir():
         return ()

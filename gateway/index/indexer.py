@@ -1,12 +1,10 @@
 """Builder of the index. Builds run one at a time, and running searches keep their snapshot.
 
-* After sources were added, removed or changed, the next search waits for a new build.
+* After a source changes, the next search waits for a new build.
 * Only new or changed texts are embedded, in the background, after the build.
-* A search waits for missing vectors as long as new ones arrive. It stops waiting if none arrived
-  for ``SearchOptions.query_timeout_s``, or if the embedder failed. Searches then use the existing
-  vectors, until another one arrives. A search that words may answer waits for at most 64 texts.
-* Failed sources and embedders are retried later, in the background, so that a dead server delays
-  only one search.
+* A search waits for missing vectors until none arrives for ``SearchOptions.query_timeout_s`` or the
+  embedder fails. A search that words may answer waits for at most 64 texts.
+* Failed sources and embedders are retried later, in the background.
 """
 
 from __future__ import annotations
@@ -41,51 +39,37 @@ from gateway.types.access import access_key
 
 _COUNTS = ("gateway.index.entities", "gateway.index.embedded", "gateway.index.graph_edges")
 _FEW_TEXTS = 64
-"""Maximum number of missing texts for which a search waits that may be answered by words."""
+"""Maximum number of missing texts for which a search waits that words may answer."""
 _LOADING_S = 2.0
-"""Maximum time, in seconds, that a search waits for a model to load if it may be answered by words.
-Usually enough, except for the first preparation of the model on a machine."""
+"""Maximum time, in seconds, that a search that words may answer waits for a model to load."""
 Progress = Callable[[str, int, int], None]
-"""Called with a stage, the number of finished items and the total number. The stage is ``servers``,
-``model`` or ``embeddings``; its items are servers, models or texts."""
+"""Called with a stage, the number of finished items and the total number. The stages are
+``servers``, ``model`` and ``embeddings``, and their items servers, models and texts."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Indexer:
-    """Builds and stores the current snapshot of one gateway.
-
-    Args:
-        registry: The sources of the gateway.
-        embedder: Embedder of texts. If None, the index has no vectors.
-        store: Store of vectors.
-        graph: The host's graph documents or their source. None if the host has none.
-        options: All options of the gateway.
-        own_store: True if the host gave its own store. Snapshots are then saved only if the options
-            require it.
-        edge_sources: Further sources of edges between tools.
-        entities: Entities of the sources under their exposed names; filled by builds.
-        telemetry: Records each build.
-        flights: Runs the work of this class on the gateway's loop, each kind once at a time.
-        clock: Returns a monotonic time in seconds.
-        progress: Called with the progress of a build.
-    """
+    """Builds and stores the current snapshot of one gateway."""
 
     registry: Registry
     embedder: Embedder | None
+    """Embedder of texts. If None, the index has no vectors."""
     store: VectorStore
     graph: GraphSource | None
     options: Options
     own_store: bool
+    """True if the host gave its own store. Snapshots are then saved only if options require it."""
     edge_sources: Sequence[EdgeSource]
     entities: EntityRegistry
+    """Entities of the sources under their exposed names; filled by builds."""
     telemetry: Telemetry
     flights: SingleFlight[object]
+    """Runs the work of this class on the gateway's loop, each kind once at a time."""
     clock: Clock
     progress: Progress
     builds: int = field(default=0, init=False)
-    """Number of builds so far."""
     _embedded: tuple[int, int] = field(default=(0, 0), init=False)
-    """Progress of embedding: number of embedded texts, and number of all texts to embed."""
+    """Progress of embedding: (texts embedded, texts in total)."""
     _stalled_at: tuple[int, int] | None = field(default=None, init=False)
     """Value of `_embedded` when a search stopped waiting, or when embedding failed."""
     _newest: IndexBuild | None = field(default=None, init=False)
@@ -107,7 +91,7 @@ class Indexer:
     async def current(self) -> IndexBuild:
         """Return the newest build with all its vectors; build first if a source or option changed.
 
-        The embedder's model is ready afterwards. If it cannot be prepared, a diagnostic says why.
+        If the embedder's model cannot be prepared, a diagnostic says why.
         """
         preparing = self.flights.start("prepare", self._prepare)
         while True:
@@ -122,7 +106,7 @@ class Indexer:
 
         Args:
             vectors: True to wait for missing vectors, as described at the top of this module.
-            words_first: True if searches may be answered by words until the vectors are ready.
+            words_first: True if words may answer searches until the vectors are ready.
         """
         while True:
             build = self._current_or_none()
@@ -132,7 +116,7 @@ class Indexer:
                 return build
 
     async def _wait_for_vectors(self, build: IndexBuild, words_first: bool) -> bool:
-        """Wait for more vectors. Return False if waiting any longer is not worthwhile."""
+        """Wait for more vectors. Return False if further waiting is not worthwhile."""
         has_many_missing = words_first and build.missing > _FEW_TEXTS
         # A loaded model is useless as long as the catalog lacks vectors.
         is_useless = has_many_missing and not build.snapshot.ranks_by_vectors()
@@ -159,10 +143,7 @@ class Indexer:
         return False
 
     def _current_or_none(self) -> IndexBuild | None:
-        """Return the newest build, or None if it is outdated.
-
-        If a retry of a failed source or embedder is due, start it in the background.
-        """
+        """Return the newest build, or None if it is outdated. Start a retry that is due."""
         build = self._newest
         if build is None or build.generation != self.registry.generation:
             return None
@@ -173,7 +154,6 @@ class Indexer:
 
     @property
     def _has_gaps(self) -> bool:
-        """True if rows with vectors of the index are missing in the database."""
         return self._rows is not None and self._rows.has_gaps
 
     def notes(self, build: IndexBuild) -> tuple[Diagnostic, ...]:
@@ -261,17 +241,13 @@ class Indexer:
             notes += (*faults, *self.entities.notes, *dict.fromkeys(stored.diagnostics))
             snapshot = self._compiler.compile(documents=documents, diagnostics=notes)
         missing = self._compiler.vectors.missing if self.embedder else 0
-        # The naming contains all names of entities, and only saved snapshots need it.
+        # Only saved snapshots need the naming, which contains all names of entities.
         naming = self.entities.naming if store else ()
         build = partial(build, settings=(*settings, *naming), failed=self._documents.is_late)
         return build(snapshot=snapshot, missing=missing)
 
     async def _wait_until_prepared(self, limit_s: float | None) -> bool:
-        """Wait for the embedder's model. Return True if it is not ready after *limit_s* seconds.
-
-        This time does not count as time of a search. Failures are reported at each use of the
-        embedder.
-        """
+        """Wait for the embedder's model. Return True if it is not ready after *limit_s* seconds."""
         if is_preparing(self.embedder):
             with suppress(TimeoutError):
                 async with asyncio.timeout(limit_s):
@@ -279,7 +255,6 @@ class Indexer:
         return is_preparing(self.embedder)
 
     async def _prepare(self) -> None:
-        """Prepare the embedder's model, if necessary."""
         if isinstance(self.embedder, Preparable) and self.embedder.preparing:
             self.progress("model", 0, 1)
             try:
@@ -288,7 +263,6 @@ class Indexer:
                 self.progress("model", 1, 1)
 
     async def _embed(self) -> None:
-        """Embed the missing texts of the newest build, and publish it with the vectors."""
         await attempt(self.flights.run("prepare", self._prepare))
         while self._newest and self._newest.missing:
             with self._recorded("embed") as began:
@@ -322,7 +296,6 @@ class Indexer:
         return cost
 
     def _with_vectors(self, build: IndexBuild, vectors: DocumentVectors) -> IndexBuild:
-        """Return *build* with the current vectors, plus the diagnostics and costs in *vectors*."""
         rows, refused = self._compiler.vectors, vectors.refused
         missing = rows.missing - len(refused.keys() & rows.missing_texts)
         notes = [*build.snapshot.diagnostics, *vectors.diagnostics]
@@ -342,7 +315,6 @@ class Indexer:
 
     @contextmanager
     def _recorded(self, step: Literal["build", "embed"]) -> Iterator[float]:
-        """Trace and time one step: a build, or the embedding after it. Yield its start time."""
         name = f"gateway.index.{step}"
         operation = self.telemetry.operation(name, metric=f"{name}.duration", labels={})
         with operation.within():
@@ -353,7 +325,6 @@ class Indexer:
                 operation.describe(dict(zip(_COUNTS, counts, strict=True)))
 
     def _publish(self, build: IndexBuild, began: float) -> None:
-        """Make *build* the newest one. *began* is the start time of the step that made it."""
         failed = build.failed or any(result.failed for result in build.listed.values())
         now, spent_s = self.clock(), time.perf_counter() - began
         retry_at = now + self.options.upstream.retry_after_s if failed else None
@@ -368,7 +339,6 @@ class Indexer:
             self.flights.start("save", self._save)
 
     async def _save(self) -> None:
-        """Save the newest snapshot, unless it is already saved or incomplete."""
         build, store = self._newest, self._index_store
         if build is None or store is None or build.saved or build.missing or build.failed:
             return

@@ -13,10 +13,8 @@
   network.
 
 A single word has a meaning only within one server, except for universal ones (a date, a place).
-
-Rules are guesses. Their edges are *derived*, never declared, and documents of the host can override
-them. Rules look tools up by keys instead of comparing pairs of tools. When a tool is added or
-removed, only edges of tools that look up one of its keys are derived again.
+Rules look tools up by keys, so that a change only affects edges of tools that look up a key of the
+changed tool.
 """
 
 from __future__ import annotations
@@ -40,26 +38,21 @@ from gateway.options import GraphOptions
 from gateway.types import Entity
 
 Edges: TypeAlias = Mapping[tuple[Relation, str], str]
-"""Edges of one tool. The key is the relation and the id of the other tool, and the value is the
-name of the rule that found the edge."""
+"""Edges of one tool: the names of the rules that found them, keyed by relation and other tool."""
 _Key: TypeAlias = tuple[str, Hashable]
-"""Key under which rules look up tools: the kind of the key, and its value, such as words of a
-name."""
+"""Key under which rules look up tools: the kind of the key, and a value, such as words."""
 _RuleEdges: TypeAlias = Iterator[tuple[Relation, str]]
 """Edges of one tool: pairs of the relation and the id of the other tool."""
 MAX_GROUP = 64
-"""Maximum number of tools of one server whose names share a noun. A more frequent noun does not
-relate tools."""
+"""Maximum number of a server's tools with the same noun. A more frequent noun relates none."""
 MAX_SUPPLIERS = 2
 """Maximum number of tools that supply an argument. If there are more, no edge is derived."""
 _MAX_TOOLS: Mapping[str, int] = {
     "about": MAX_GROUP, "free": MAX_SUPPLIERS, "whole": MAX_SUPPLIERS,
     "date": 1, "time": 1, "check": 1, "online": 1,
 }  # fmt: skip
-"""Maximum number of tools that offer the same key, by kind of key. Keys with more tools are
-ignored."""
+"""Maximum number of tools that offer the same key, by kind of key. Keys with more are ignored."""
 _MAX_WORDS = 1 << 14
-"""Maximum number of tools whose words are cached."""
 _SERVER_KEYS = ("check", "online")
 """Kinds of keys that a tool offers only to tools of its own server. If that server also reports the
 machine's environment, such as its clock, the tool offers them to tools of all servers."""
@@ -84,16 +77,14 @@ _ONLINE = re.compile(
 class EdgeDeriver:
     """Derives the edges between the tools of a changing catalog. Not thread-safe.
 
-    Args:
-        options: Options that enable the rules.
+    *options* enable the rules.
     """
 
     def __init__(self, options: GraphOptions) -> None:
         self._rules = {name: rule for name, rule in RULES.items() if getattr(options, name)}
         self._index = _ToolIndex()
         self.edges: dict[str, Edges] = {}
-        """Edges of each tool, keyed by the id of the tool where they start. Tools without edges are
-        absent."""
+        """Edges of each tool with edges, keyed by the id of the tool where they start."""
 
     def update(self, removed: Iterable[Entity], added: Iterable[Entity]) -> set[str]:
         """Remove and add entities. Return the ids of tools whose edges changed."""
@@ -114,7 +105,6 @@ class EdgeDeriver:
         return {tool_id for tool_id in touched if self._update_edges(tool_id)}
 
     def _update_edges(self, tool_id: str) -> bool:
-        """Derive the edges of one tool again. Return True if they changed."""
         previous = self.edges.pop(tool_id, {})
         derived: dict[tuple[Relation, str], str] = {}
         if entity := self._index.entities.get(tool_id):
@@ -132,16 +122,13 @@ class _ToolIndex:
 
     def __init__(self) -> None:
         self.entities: dict[str, Entity] = {}
-        """Tools, keyed by id."""
         self._words: dict[str, ToolWords] = {}
-        """Cached words of some tools, keyed by id. The words of all tools would need more memory
-        than the tools themselves."""
+        """Cached words of some tools, keyed by id. All words would need more memory than the
+        tools."""
         self.owners: defaultdict[_Key, dict[str, None]] = defaultdict(dict)
-        """Ids of the tools that offer a key, keyed by the key. The inner dictionary is an
-        ordered set."""
+        """Ids of the tools that offer a key, keyed by the key, in an ordered set."""
         self.readers: defaultdict[_Key, dict[str, None]] = defaultdict(dict)
-        """Ids of the tools that look up a key, keyed by the key. The inner dictionary is an ordered
-        set."""
+        """Ids of the tools that look up a key, keyed by the key, in an ordered set."""
 
     def replace(self, old: Iterable[Entity], new: Iterable[Entity]) -> None:
         for entity in old:
@@ -158,7 +145,6 @@ class _ToolIndex:
                 self.readers[key][tool.id] = None
 
     def words(self, entity: Entity) -> ToolWords:
-        """Return the words of *entity*."""
         cached = self._words.get(entity.id)
         if cached is None or cached.entity is not entity:
             if len(self._words) >= _MAX_WORDS:
@@ -167,13 +153,10 @@ class _ToolIndex:
         return cached
 
     def tool(self, tool_id: str) -> ToolWords:
-        """Return the words of the tool with this id."""
         return self.words(self.entities[tool_id])
 
     def find(self, key: _Key) -> tuple[str, ...] | None:
-        """Return the ids of the tools that offer *key*; None if there are none, () if there are too
-        many.
-        """
+        """Return the ids of the tools that offer *key*; None if there are none, () if too many."""
         tool_ids = self.owners.get(key)
         if not tool_ids:
             return None
@@ -184,10 +167,7 @@ class _ToolIndex:
         )
 
     def helpers(self, key: _Key, server: str) -> Iterator[str]:
-        """Yield the ids of the tools that offer *key* to tools of *server*.
-
-        These are tools of *server* itself, and tools that offer the key to all servers.
-        """
+        """Yield the ids of the tools that offer *key* to tools of *server*."""
         for helper in self.find(key) or ():
             helper_server = self.entities[helper].server
             if helper_server == server or ("machine", helper_server) in self.owners:
@@ -202,7 +182,6 @@ def _discard(table: dict[_Key, dict[str, None]], keys: Iterable[_Key], tool_id: 
 
 
 def _offered_keys(tool: ToolWords) -> Iterator[_Key]:
-    """Yield the keys under which other tools can look up *tool*."""
     yield from noun_keys(tool)
     yield from _supplier_keys(tool)
     if tool.finds:
@@ -220,7 +199,6 @@ def _offered_keys(tool: ToolWords) -> Iterator[_Key]:
 
 
 def _lookup_keys(tool: ToolWords) -> Iterator[_Key]:
-    """Yield the keys that the rules look up to find edges of *tool*."""
     yield from noun_keys(tool)
     for name in tool.required:
         yield from (("free", name[start:]) for start in range(len(name)))
@@ -251,7 +229,6 @@ def _supplier_keys(tool: ToolWords) -> Iterator[_Key]:
 
 
 def _supplier_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
-    """Yield the tools that supply a required argument of *tool*."""
     for name in tool.required:
         for supplier in _best_suppliers(name, index) or index.find(("whole", name)) or ():
             if index.tool(supplier).is_understood_by(tool.server):
@@ -298,7 +275,6 @@ def _finder_key(tool: ToolWords, thing: Name) -> _Key:
 
 
 def _clock_keys(tool: ToolWords) -> list[_Key]:
-    """Return the keys of the clock values that *tool* needs: ``date``, ``time``."""
     needed: set[str] = set()
     for name, text, required in tool.arguments:
         if required and (name in _DATE_PARTS or _DATE_FORMAT.search(text)):
@@ -309,9 +285,6 @@ def _clock_keys(tool: ToolWords) -> list[_Key]:
 
 
 def _clock_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
-    """Yield the tool that reports a date or time that *tool* needs, if the catalog has exactly
-    one.
-    """
     for key in _clock_keys(tool):
         yield from (("requires", helper) for helper in index.find(key) or ())
 
@@ -321,9 +294,6 @@ def _without_qualifier(name: Name) -> Name:
 
 
 def _check_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
-    """Yield the tools that check an argument of *tool*, such as ``validate_email`` for ``email`` or
-    ``email_address``.
-    """
     for name in tool.required:
         has_own = index.find(("check", name)) is not None
         key = "check", name if has_own else _without_qualifier(name)
@@ -336,10 +306,7 @@ def _sign_in_target(tool: ToolWords) -> frozenset[str]:
 
 
 def _sign_in_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
-    """Yield the tool that signs in to a service in the name of *tool*, if there is exactly one.
-
-    All words for the service must be in the name.
-    """
+    """Yield the tool that signs in to the service named by *tool*, if exactly one exists."""
     for word in tool.name:
         sign_ins = index.find(("sign_in", word)) or ()
         fitting = [
@@ -350,9 +317,7 @@ def _sign_in_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
 
 
 def _is_sign_in(name: Name) -> bool:
-    """Return whether the first or last word of *name* means sign-in. Elsewhere it has other
-    meanings.
-    """
+    """Return whether *name* contains *log in* or *sign in*, or has a sign-in word at an end."""
     core = [word for word in name if word not in FILLERS] or [""]
     split = any(pair <= {*name} for pair in _SPLIT_SIGN_IN)
     return split or core[0] in _SIGN_IN or core[-1] in _SIGN_IN
@@ -363,9 +328,6 @@ def _needs_network(tool: ToolWords) -> bool:
 
 
 def _connection_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
-    """Yield the tool that checks the connection, if *tool* signs in or says that it needs the
-    network.
-    """
     if _needs_network(tool):
         yield from (("requires", helper) for helper in index.helpers(("online", ()), tool.server))
 
@@ -390,5 +352,5 @@ RULES: Mapping[str, Callable[[ToolWords, _ToolIndex], _RuleEdges]] = {
     "sign_in": _sign_in_edges,
     "connection": _connection_edges,
 }
-"""Rules that derive edges, keyed by the field of `GraphOptions` that enables them. Groups are not
-included, because they are links in a tool's document."""
+"""Rules that derive edges, keyed by the field of `GraphOptions` that enables them. Groups are
+links in documents instead."""

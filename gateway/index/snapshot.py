@@ -28,8 +28,8 @@ _MAX_RECURRING = 5
 """Maximum number of diagnostics with the same harmless code that every search repeats."""
 _MAX_AUDIENCES = 64
 MIN_EMBEDDED_SHARE = 0.8
-"""Minimum share of eligible entities with a vector. Below it, words rank instead of vectors,
-because entities without a vector would always come last. Figures are in ADR 53."""
+"""Minimum share of eligible entities with a vector. Below it, words rank instead, because entities
+without a vector would always come last. Figures are in ADR 53."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,13 +37,12 @@ class Snapshot:
     """The index at one moment: entities, words, graph and vectors."""
 
     version: int
-    """Version of the index. Part of the key of cached search results."""
+    """Version of the index, part of the key of cached search results."""
     entities: Sequence[Entity]
-    """Entities in the order of their exposed names. Ties in a ranking are ordered by position, and
-    thus by name."""
+    """Entities, ordered by exposed name. Ties in a ranking are ordered by position."""
     by_name: Mapping[str, Sequence[int]]
-    """Positions of the entities with a name, ascending. Keys are exposed names and names at the
-    source, both folded."""
+    """Positions of entities, ascending, keyed by exposed name and by name at the source, both
+    folded."""
     eligibility: Eligibility
     lexical: BM25Index
     graph: ToolGraph | None
@@ -51,19 +50,19 @@ class Snapshot:
     vectors: CatalogVectors | None
     """The vectors of the entities. None if all entities lack a vector."""
     server_ids: Positions
-    """Id of each entity's server, shape (n,). Each entity of a kind that servers do not list has an
+    """Id of each entity's server, shape (n,). An entity of a kind that servers do not list has an
     id of its own."""
     visibility: Visibility = EVERYTHING_VISIBLE
     """Rules that decide which entities a caller may see."""
     diagnostics: tuple[Diagnostic, ...] = ()
-    """Problems found by the build. A large catalog may have one for each of many tools."""
+    """Problems found by the build."""
 
     @cached_property
     def recurring_diagnostics(self) -> tuple[Diagnostic, ...]:
         """Diagnostics that every search repeats, without duplicates.
 
-        Only the first few diagnostics with the same harmless code are repeated, because a folder
-        may contain very many broken documents.
+        Only the first few with the same harmless code are repeated, because a folder may contain
+        very many broken documents.
         """
         recurring: list[Diagnostic] = []
         counts: Counter[str] = Counter()
@@ -79,17 +78,11 @@ class Snapshot:
         return replace(self, diagnostics=(*self.diagnostics, *diagnostics))
 
     def position(self, entity_id: str) -> int:
-        """Return the position of the entity with this id.
-
-        Raises:
-            KeyError: If the id is unknown.
-        """
+        """Return the position of an entity. Raise `KeyError` if the id is unknown."""
         return self.eligibility.by_id[entity_id]
 
     def named(self, name: str) -> Sequence[int]:
-        """Return the positions of the entities with *name* as id, exposed name or name at the
-        source.
-        """
+        """Return the positions of entities with this id, exposed name or name at the source."""
         position = self.eligibility.by_id.get(name)
         return self.by_name.get(fold(name), ()) if position is None else [position]
 
@@ -99,18 +92,14 @@ class Snapshot:
         return None if self.vectors is None else self.vectors.dimensions
 
     def ranks_by_vectors(self, mask: Mask | None = None) -> bool:
-        """Return whether enough eligible entities have a vector. If *mask* is None, all are
-        eligible.
-        """
+        """Return whether enough entities in *mask* have a vector; None means all entities."""
         if self.vectors is None or self.vectors.present is None:
             return self.vectors is not None
         present = self.vectors.present[... if mask is None else mask]
         return int(present.sum()) >= MIN_EMBEDDED_SHARE * len(present)
 
     def gauges(self) -> Mapping[str, Mapping[str, float]]:
-        """Return gauges: the number of entities of each kind, and the number of pending
-        approvals.
-        """
+        """Return the number of entities of each kind, and the number of pending approvals."""
         traits = self.eligibility.by_trait.items()
         kinds = {
             str(kind): len(positions) for (trait, kind), positions in traits if trait == "kind"
@@ -120,9 +109,7 @@ class Snapshot:
         return {"gateway.index.entities": kinds, "gateway.approvals.pending": {"": pending}}
 
     def mask(self, filters: Filters) -> Mask:
-        """Return the mask of the entities that pass *filters*, shape (n,). It must not be
-        changed.
-        """
+        """Return the read-only mask of the entities that pass *filters*, shape (n,)."""
         base_filters = filters
         if filters.user or filters.tenant or filters.unrestricted:
             base_filters = replace(filters, user="", tenant="", unrestricted=False)
@@ -131,8 +118,9 @@ class Snapshot:
         return mask
 
     def open_to(self, filters: Filters) -> Mask:
-        """Return the mask of the entities that the caller of *filters* may see. Other filters are
-        ignored.
+        """Return the mask of the entities that the caller in *filters* may see.
+
+        Other filters are ignored.
         """
         return self._without_denied(self.eligibility.open_to(filters.scopes), filters)
 
@@ -158,9 +146,7 @@ class Snapshot:
         )
 
     def exposed(self, name: str, mask: Mask) -> tuple[int, ...]:
-        """Return the position of the eligible entity whose exposed name is exactly *name*; () if
-        there is none.
-        """
+        """Return the position of the eligible entity exposed as exactly *name*; () if missing."""
         return tuple(
             position
             for position in self.by_name.get(fold(name), ())
@@ -173,7 +159,7 @@ class IndexBuild:
     """A snapshot, its inputs, and the cost of its build."""
 
     generation: int
-    """Generation of the gateway's registrations at the build; see `Registry.generation`."""
+    """Generation of the gateway's registrations; see `Registry.generation`."""
     listed: Mapping[str, ListResult]
     """Listings from which the snapshot was built, keyed by server."""
     settings: tuple[object, ...] = ()
@@ -184,8 +170,8 @@ class IndexBuild:
     missing: int = 0
     """Number of texts that still have to be embedded."""
     failed: bool = False
-    """True if texts could not be embedded, or if graph documents are late. The build is then
-    retried later."""
+    """True if texts could not be embedded or graph documents are late. The build is then
+    retried."""
     embedded: int = 0
     """Number of texts sent to the embedder in this build."""
     tokens: int = 0
@@ -222,21 +208,18 @@ class IndexBuild:
         return replace(self, snapshot=replace(self.snapshot, visibility=visibility))
 
     def without_model(self, failed: Failed) -> IndexBuild:
-        """Return the build with a diagnostic about *failed*, the reason why the model is not
-        ready.
-        """
+        """Return the build with a diagnostic that the model is not ready, because of *failed*."""
         note = Diagnostic(stage="embed", code="embedding_failed", detail=failed.reason)
         notes = tuple(dict.fromkeys((*self.snapshot.diagnostics, note)))
         return replace(self, snapshot=replace(self.snapshot, diagnostics=notes))
 
 
 def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
-    """Return the callable entity that *tool* names by id, exposed name, or unique name at the
-    source.
+    """Return the callable entity with *tool* as id, exposed name, or unique name at the source.
 
     Raises:
-        InvalidRequestError: If *tool* is not a text, is blank, or may name several tools. One of
-            these may be hidden from the caller or no longer exist.
+        InvalidRequestError: If *tool* is not a text, is blank, or may name several tools, even
+            hidden or former ones.
         UnknownToolError: If *tool* does not name a callable entity.
     """
     if not isinstance(tool, str):
@@ -266,8 +249,7 @@ def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
     exposed_names = (
         entity.exposed_name for index, entity in enumerate(snapshot.entities) if mask[index]
     )
-    # The message says only how many servers are unlisted, because the caller may not be allowed to
-    # see their names.
+    # The message contains only a number of servers, because the caller may not see their names.
     unlisted = sum(note.code == "source_load_failed" for note in snapshot.diagnostics)
     raise UnknownToolError(tool, near(tool, exposed_names), unlisted=unlisted)
 
@@ -275,9 +257,8 @@ def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
 def _has_ambiguous_name(entity: Entity) -> bool:
     """Return whether the source's name of *entity* may be the exposed name of another tool.
 
-    If a name cannot be exposed, for example in another script, it cannot be the name of another
-    tool. Of entities with such an ambiguous name, only a tool trusted by the host can be called by
-    it.
+    A name that cannot be exposed is never ambiguous. By an ambiguous name, only a tool trusted by
+    the host can be called.
     """
     plain = plain_name(entity.name, entity.id if entity.trusted else "")
     return row_of(entity.kind).callable and entity.exposed_name != plain

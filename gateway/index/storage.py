@@ -1,7 +1,6 @@
 """Saved snapshots, so that a large catalog is not compiled again at each start.
 
-* The file name is a fingerprint of all inputs of the snapshot: listings, hints, the host's
-  documents, model, options and this code. With a changed input, the file name is another one.
+* The file name is a fingerprint of all inputs: listings, hints, documents, model, options and code.
 * A file contains a checksum and plain arrays in the format safetensors. Loading never runs code.
 * An unreadable file is ignored with a diagnostic, and the snapshot is compiled again.
 """
@@ -50,26 +49,21 @@ _START = struct.Struct("<QQ")
 _DTYPES = {"BOOL": "?", "U8": "u1", "I32": "<i4", "I64": "<i8", "U64": "<u8", "F32": "<f4"}
 """Type names of numpy, keyed by type names of safetensors."""
 _HEADER = "header"
-"""Name of the safetensors array that contains the snapshot's metadata as JSON."""
+"""Name of the array that contains the snapshot's metadata as JSON."""
 _CATALOG_CODES = frozenset(
     {"name_qualified", "name_similar", "name_withheld", "graph_document_invalid"}
 )
-"""Codes of the saved diagnostics. They depend only on the catalog, not on the state of its
-servers."""
+"""Codes of the saved diagnostics, which do not depend on the state of servers."""
 _FAULTS = (OSError, KeyError, TypeError, ValueError, IndexError, AttributeError, struct.error)
 _FACT = attrgetter(*(each.name for each in fields(Fact)))
 Arrays = dict[str, np.ndarray]
 
 
 class IndexStore:
-    """A folder of saved snapshots. Threads and processes can share it safely.
+    """A folder of saved snapshots, safe for threads and processes that share it.
 
     A snapshot is identified by all its inputs: the listing of each source (*listed*) and all other
     inputs (*settings*). The `repr` of each input must contain all of its data.
-
-    Args:
-        folder: Folder of the files. It is created when the first snapshot is saved.
-        options: Options that say which snapshots are saved, and how many.
     """
 
     def __init__(self, folder: Path, options: IndexOptions) -> None:
@@ -83,7 +77,7 @@ class IndexStore:
     ) -> tuple[Snapshot | None, tuple[Diagnostic, ...]]:
         """Return the snapshot that was saved with these inputs, None if missing, and diagnostics.
 
-        The version of the snapshot is 0. The snapshot has only diagnostics of the catalog itself.
+        The snapshot has version 0, and only diagnostics of the catalog itself.
         """
         fingerprint = _fingerprint(listed, settings)
         path = self._snapshot_path(fingerprint)
@@ -105,8 +99,7 @@ class IndexStore:
     ) -> tuple[Diagnostic, ...]:
         """Save *snapshot* if it is large and not saved yet, and delete the oldest saved snapshots.
 
-        Returns:
-            Diagnostics if saving failed; else empty.
+        Return diagnostics if saving failed; else empty.
         """
         previous, self.newest = self.newest, _fingerprint(listed, settings)
         if self.newest == previous or len(snapshot.entities) < self._options.min_tools:
@@ -148,9 +141,7 @@ def _fingerprint(listed: Mapping[str, ListResult], settings: Iterable[object]) -
 
 @cache
 def _code_version() -> str:
-    """Return a text that identifies the version of this code, because other versions may compile
-    other snapshots from the same inputs.
-    """
+    """Return a text that identifies the version of the code that compiles snapshots."""
     root = Path(__file__).parents[2]
     folders = ("gateway/index", "gateway/catalog", "gateway/sources", "graphs")
     files = sorted(path for name in folders for path in (root / name).rglob("*.py"))
@@ -159,17 +150,15 @@ def _code_version() -> str:
 
 
 def _write(metadata: Mapping[str, object], arrays: Arrays) -> bytes:
-    """Return the content of a file: a checksum, *metadata* as JSON, and *arrays* as safetensors."""
     header = np.frombuffer(json.dumps(metadata).encode(), np.uint8)
     tensors = save({_HEADER: header, **arrays})
     return _SUM.pack(zlib.crc32(tensors)) + tensors
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
-    """Return the metadata and the arrays of a file that contains the bytes from `_write`.
+    """Return the metadata and the arrays of a file with the bytes from `_write`.
 
-    The arrays are memory-mapped: processes share them, and the system can evict them. Files are
-    only replaced or deleted as a whole.
+    The arrays are memory-mapped, so that processes share them.
 
     Raises:
         ValueError, struct.error: If the file is damaged.
@@ -286,7 +275,6 @@ def _pack(statements: Iterable[Iterable[Fact]]) -> np.ndarray:
 
 
 def _unpack(packed: np.ndarray) -> list[list[Fact]]:
-    """Return the facts packed by `_pack`."""
     names = [field.name for field in fields(Fact)]
     raw = json.loads(zlib.decompress(packed.tobytes()))
     return [[Fact(**dict(zip(names, row, strict=True))) for row in source] for source in raw]
@@ -303,7 +291,6 @@ def _decode_texts(raw: dict[str, Any], prefix: str, arrays: Arrays) -> BM25Index
 
 
 def _arrays_of(value: Any, prefix: str) -> Arrays:
-    """Return the array fields of a dataclass, keyed by field name with *prefix* before it."""
     values = {field.name: getattr(value, field.name) for field in fields(value)}
     return {prefix + name: array for name, array in values.items() if isinstance(array, np.ndarray)}
 

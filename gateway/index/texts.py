@@ -1,7 +1,7 @@
 """Texts of entities for the retrievers, and their documents for the graph. Pure.
 
-Generated documents are *derived*; only the host's documents are *declared*. A server cannot declare
-anything, whatever its texts claim.
+Generated documents are *derived*; only the host's documents are *declared*, so a server cannot
+declare anything.
 """
 
 from __future__ import annotations
@@ -22,20 +22,19 @@ from graphs.lexical.analysis import split_identifier
 from graphs.markdown.document import Document, Link, Section
 
 EMBEDDED_CHARS = 900
-"""Maximum length of an embedded text, in characters. Names and purposes come first, and details
-after them would blur the vector."""
+"""Maximum length of an embedded text, in characters. Names and purposes come first; further details
+would blur the vector."""
 MAX_EXAMPLES = 50
-"""Maximum number of embedded examples of one entity."""
 _FIELD_CHARS = 300
 _LISTS: Mapping[Field, int] = {"tools": 500, "skills": 500}
-"""Maximum length, in characters, of the indexed fields that are lists of names. Other fields have
-the maximum `_FIELD_CHARS`."""
+"""Maximum length, in characters, of the indexed lists of names. Other fields have the maximum
+`_FIELD_CHARS`."""
 _MAX_PARAMETERS = 40
 _MAX_VALUES, _VALUES_CHARS = 50, 2000
-"""Maximum number of indexed values of one argument, and maximum length of a tool's indexed values
-together, in characters."""
+"""Maximum number of indexed values of one argument, and maximum length of all indexed values of a
+tool, in characters."""
 _LINE_CHARS, _LINE_NAMES = 240, 12
-"""Limits of a `tool_line`: characters of the description, and number of arguments or result
+"""Limits of a `tool_line`: characters of the description, and number of arguments or of result
 fields."""
 _OWN_FIELDS = frozenset({"name", "description", "tags"})
 """Front matter keys of a skill that are indexed as fields of their own."""
@@ -47,10 +46,10 @@ def embedding_text(entity: Entity) -> str:
 
 
 def name_text(entity: Entity) -> str:
-    """Return the second text that is embedded, which emphasizes the entity's name; never blank.
+    """Return the second embedded text, which emphasizes the entity's name; never blank.
 
-    For a tool it is the name. For a server, agent or skill the description is added, because it has
-    little weight in the whole text next to tools, skills, examples and instructions.
+    For a server, agent or skill it also contains the description, which has little weight in the
+    whole text.
     """
     return _text(entity, row_of(entity.kind).leaning) or entity.name
 
@@ -62,9 +61,7 @@ def example_texts(entity: Entity) -> Sequence[str]:
 
 
 def lexical_fields(entity: Entity) -> Mapping[str, str]:
-    """Return the texts of the entity for the word index, keyed by field. Empty fields are
-    absent.
-    """
+    """Return the entity's nonempty texts for the word index, keyed by field."""
     texts = {field: _FIELDS[field](entity) for field in row_of(entity.kind).indexed}
     return {field: text for field, text in texts.items() if text}
 
@@ -88,7 +85,6 @@ def _parameters(entity: Entity) -> str:
 
 
 def _values(entity: Entity) -> str:
-    """Return the allowed values and example values of the entity's arguments, one on each line."""
     schemas = objects_in(entity.definition.input_schema)
     listed = (as_texts(schema.get(key)) for schema in schemas for key in ("enum", "examples"))
     texts = chain.from_iterable(values[:_MAX_VALUES] for values in listed)
@@ -106,7 +102,7 @@ def _tool_descriptions(entity: Entity) -> str:
 
 
 def _capabilities(entity: Entity) -> str:
-    """Return the capabilities in an agent card, which lists them by name or maps names to flags."""
+    """Return the capabilities in an agent card, a list of names or a mapping of names to flags."""
     listed = entity.metadata.get("capabilities")
     if isinstance(listed, Mapping):
         listed = [name for name, value in listed.items() if value]
@@ -183,9 +179,7 @@ def document_of(entity: Entity, options: GraphOptions) -> Document:
 
 
 def tool_line(entity: Entity) -> str:
-    """Return one line for a chat model: id, description, required arguments and result fields of
-    the tool.
-    """
+    """Return a line for a chat model: id, description, required arguments and result fields."""
     reply = " ".join(clean(entity.description, limit=_LINE_CHARS).split())
     fields = as_object(as_object(entity.definition.output_schema).get("properties"))
     takes, gives = (", ".join(islice(names, _LINE_NAMES)) for names in (entity.required, fields))

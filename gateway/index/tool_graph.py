@@ -36,8 +36,8 @@ class ToolGraph:
 
     index: GraphIndex
     forbidden: frozenset[tuple[str, str]] = frozenset()
-    """Pairs of nodes. The host forbids suggesting the second node after the first, even if it
-    follows in past calls."""
+    """Pairs of nodes. The host forbids suggesting the second after the first, even if past calls
+    suggest it."""
 
     @classmethod
     def of(cls, index: GraphIndex) -> ToolGraph:
@@ -88,7 +88,7 @@ class ToolGraph:
         return self.index.rows.get(node)
 
     def has_prerequisites(self, node: str, *, declared: bool) -> bool:
-        """Return whether *node* has prerequisites: declared by the host, or if False, derived."""
+        """Return whether *node* has declared prerequisites, or derived ones if not *declared*."""
         roles: tuple[EdgeRole, ...] = (
             ("prerequisite", "consumes") if declared else ("prerequisite",)
         )
@@ -100,10 +100,7 @@ class ToolGraph:
         return any(edge.declared for edge in self.index.edges_from(node, "next_step"))
 
     def excluded(self, mask: Mask) -> Callable[[str], bool] | None:
-        """Return a function that returns True for the node of an entity that does not pass *mask*.
-
-        Return None if all entities pass.
-        """
+        """Return a test for the nodes of entities that are not in *mask*; None if all are in it."""
         if passes_all(mask):
             return None
 
@@ -114,10 +111,9 @@ class ToolGraph:
         return is_excluded
 
     def visible(self, mask: Mask) -> ToolGraph:
-        """Return a part of the graph: the entities that pass *mask*, and the edges between them.
+        """Return the part of the graph with the entities in *mask* and the edges between them.
 
-        Other nodes, such as groups, are included with their names if an edge connects them to one
-        of these entities.
+        Other nodes, such as groups, are included if an edge connects them to one of these entities.
         """
         index = self.index
         passing = {node for node, passes in zip(self.nodes, mask.tolist(), strict=True) if passes}
@@ -160,5 +156,5 @@ def _source(step: Fact) -> str:
 
 def node_of(entity_id: str) -> str:
     """Return the graph node of the entity with this id."""
-    # Many edges share the string of a node, so it is interned to save memory.
+    # Interned to save memory, because many edges share the string.
     return sys.intern(NODE_BASE + quote(entity_id, safe="/"))

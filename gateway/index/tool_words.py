@@ -1,7 +1,6 @@
 """Words of tools, and the rules that derive groups and next steps from the nouns in names. Pure.
 
-* groups: tools of one server whose names share a noun are members of one group. So are entities of
-  one category. Members of a group are related.
+* groups: tools of one server whose names share a noun, and entities of one category.
 * phases: tools that find a thing come before tools that inspect it, which come before tools that
   act on it. A tool that creates a thing comes before tools that inspect it or act on it. Tools that
   take something back, such as ``delete_note``, are never derived as next steps.
@@ -37,7 +36,7 @@ UNDO = frozenset(
 )  # fmt: skip
 """Verbs of tools that take back what another tool has created."""
 HERE = frozenset({"current", "system", "user", "my", "device"})
-"""Words for the machine or its user. They have the same meaning for every server."""
+"""Words for the machine or its user, with the same meaning for every server."""
 FILLERS = HERE | {"the", "a", "an", "desired"}
 UNIVERSAL = frozenset(
     {"date", "time", "timezone", "timestamp", "location", "language", "locale", "email", "phone"}
@@ -66,10 +65,8 @@ class ToolWords:
     id: str
     server: str
     order: tuple[str, str]
-    """Key by which the catalog is sorted."""
     description: str
     name: Name
-    """Words of the tool's name."""
     arguments: tuple[tuple[Name, str, bool], ...]
     """The tool's arguments: words of the name, description, and True if required."""
     required: tuple[Name, ...]
@@ -103,8 +100,8 @@ class ToolWords:
 
     @property
     def reports_environment(self) -> bool:
-        """True if the tool returns a value of the machine or user, such as a date, that every
-        server understands, and has no required argument.
+        """True if the tool returns a universal value of the machine or user, such as a date, and
+        requires no argument.
         """
         return (
             self.verb in SUPPLY
@@ -146,9 +143,7 @@ class ToolWords:
         return things
 
     def is_understood_by(self, server: str) -> bool:
-        """Return whether *server* understands the tool's result. A ``status``, for example, is
-        ambiguous.
-        """
+        """Return whether *server* understands the tool's result. A ``status`` is ambiguous."""
         is_specific = len(self.subject) > 1 and self.subject[-1] not in SECRET
         return self.server == server or is_specific or self.reports_environment
 
@@ -176,16 +171,13 @@ def singular(word: str) -> str:
 
 
 def arguments(entity: Entity) -> Iterator[tuple[str, str]]:
-    """Yield the name and the description of each argument of *entity*. The description may be
-    empty.
-    """
+    """Yield the name and the description, maybe empty, of each argument of *entity*."""
     for name, schema in as_object(entity.definition.input_schema.get("properties")).items():
         yield str(name), as_text(as_object(schema).get("description"))
 
 
 NounKey: TypeAlias = tuple[str, tuple[str, str]]
-"""Key of the tools of one server whose names share a noun: ``about``, then the server and the
-noun."""
+"""Key of a server's tools whose names share a noun: ``about``, then the server and the noun."""
 MAX_STEPS = 3
 _ACT = 2
 
@@ -203,9 +195,7 @@ def noun_keys(tool: ToolWords) -> Iterator[NounKey]:
 
 
 def step_keys(tool: ToolWords) -> list[NounKey]:
-    """Return the keys of *tool* that each of its next steps also has; empty if it cannot have
-    any.
-    """
+    """Return the keys of *tool* that each of its next steps also has; empty if it has none."""
     if _phase(tool) == _ACT and not _creates(tool):
         return []
     return sorted(key for key in noun_keys(tool) if key[1][1] not in HERE)
@@ -242,15 +232,12 @@ def _verb(word: str) -> str:
 
 
 def _phase(tool: ToolWords) -> int:
-    """Return the phase of *tool*: 0 if it finds things, 1 if it inspects them, 2 if it acts on
-    them.
-    """
+    """Return 0 if *tool* finds things, 1 if it inspects them, 2 if it acts on them."""
     verbs = {*tool.name, *map(_verb, tool.name)}
     return 0 if verbs & DISCOVER else 1 if verbs & INSPECT else _ACT
 
 
 def _creates(tool: ToolWords) -> bool:
-    """Return whether *tool* creates the thing in its name."""
     return tool.verb in CREATE
 
 

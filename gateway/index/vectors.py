@@ -1,13 +1,10 @@
 """The vectors of a catalog in memory, and the search for the nearest ones. Pure.
 
-* In a small catalog all vectors (rows) are scored. In a large one a sketch chooses candidates,
-  which are then scored by the same arithmetic. Every cosine in a result is exact.
-* Each cosine is computed separately, in one thread, so that equal rows get bit-identical scores at
-  any position.
-* The mask is applied during the search, so that ineligible rows do not displace eligible ones.
-* The sketch stores a code for each row, with one bit for each random direction. The bit tells the
-  row's side of the catalog's mean. The share of different bits estimates the angle between two
-  rows. After Charikar, *Similarity estimation techniques from rounding algorithms* (2002).
+* In a large catalog, a sketch chooses the rows whose cosines are computed exactly.
+* Each cosine is computed separately, in one thread, so that equal rows get bit-identical scores.
+* The sketch stores a code for each row: for each random direction, a bit tells the row's side of
+  the catalog's mean. The share of different bits estimates the angle between two rows. After
+  Charikar, *Similarity estimation techniques from rounding algorithms* (2002).
 """
 
 from __future__ import annotations
@@ -21,12 +18,12 @@ from gateway.index.eligibility import Mask, Positions, passes_all
 from gateway.runtime.vectors import Matrix, NDArray, Vector, cosines_of, placed, top
 
 EXACT_NUMBERS = 32_000_000
-"""Maximum size of a matrix that has no sketch, in numbers: 25,000 rows of 1,280 dimensions."""
+"""Maximum size, in numbers, of a matrix without a sketch: 25,000 rows of 1,280 dimensions."""
 _CHUNK_ROWS = 128
-"""Number of rows copied and scored at a time, so that the copies stay in the processor's cache."""
+"""Number of rows scored at a time, so that their copies stay in the processor's cache."""
 BITS = 512
-"""Number of bits in a row's code. Chosen with `MIN_CANDIDATES`: recall@10 is 1.00 at 100,000 rows
-of 384 dimensions."""
+"""Number of bits in a row's code. With `MIN_CANDIDATES`, recall@10 is 1.00 at 100,000 rows of 384
+dimensions."""
 MIN_CANDIDATES = 2048
 CANDIDATES_PER_RESULT = 4
 _SEED = 11
@@ -47,14 +44,12 @@ class SignSketch:
     radius: float
     """Mean length of the rows after subtraction of the mean."""
     directions: Matrix
-    """Random directions, shape (d, BITS)."""
     codes: NDArray[np.uint64]
-    """Code of each row, shape (BITS / 64, n). The same 64 bits of all rows are adjacent, so that a
-    scan reads memory in order."""
+    """Code of each row, shape (BITS / 64, n), so that a scan reads memory in order."""
 
     @classmethod
     def of(cls, rows: Matrix) -> SignSketch:
-        """Encode *rows*, which are unit rows, shape (n, d), n >= 1. Equal rows get equal codes."""
+        """Encode the unit rows *rows*, shape (n, d), n >= 1. Equal rows get equal codes."""
         sample = rows[:: max(1, len(rows) // _MEAN_ROWS)]
         mean: Vector = sample.mean(axis=0, dtype=np.float32)
         rng = np.random.default_rng(_SEED)
@@ -67,17 +62,12 @@ class SignSketch:
         return cls(mean=mean, radius=radius, directions=directions, codes=codes)
 
     def candidate_count(self, count: int) -> int:
-        """Return how many rows must be scored exactly to find the *count* best ones."""
+        """Return the number of rows to score exactly to find the *count* best ones."""
         return max(CANDIDATES_PER_RESULT * count, MIN_CANDIDATES)
 
     def estimate(self, queries: Matrix) -> Matrix:
-        """Estimate the cosine of each of *queries* with each row, shape (q, n).
-
-        Args:
-            queries: Unit rows, shape (q, d), q >= 1.
-        """
-        # The mean is not subtracted from a query, because it adds the same to the cosines of all
-        # rows.
+        """Estimate the cosine of each of the unit rows *queries* with each row, shape (q, n)."""
+        # The mean of a query adds the same to the cosines of all rows, so it stays.
         near = [
             _ANGLES[self._distances(code)] * np.float32(self.radius) + np.dot(query, self.mean)
             for query, code in zip(queries, _pack_bits(queries @ self.directions).T, strict=True)
@@ -85,7 +75,6 @@ class SignSketch:
         return np.stack(near)
 
     def _distances(self, code: NDArray[np.uint64]) -> NDArray[np.uint16]:
-        """Return the number of bits in which each row differs from *code*, shape (n,)."""
         distances = np.empty(self.codes.shape[1], dtype=np.uint16)
         for start in range(0, len(distances), _ENCODED_ROWS):
             part = slice(start, start + _ENCODED_ROWS)
@@ -96,9 +85,7 @@ class SignSketch:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class VectorIndex:
-    """`CatalogVectors` in memory. For a large catalog, a sketch chooses the rows that are
-    scored.
-    """
+    """`CatalogVectors` in memory. In a large catalog, a sketch chooses the rows that are scored."""
 
     matrix: Matrix
     """Unit row of each entity, shape (n, d); zeros for an entity without a vector."""
@@ -108,7 +95,6 @@ class VectorIndex:
     present: Mask | None = None
     """True for each entity with a vector, shape (n,). None if all have one."""
     mean: Vector | None = None
-    """Mean vector of the catalog; see `CatalogVectors.mean`."""
 
     @classmethod
     def of(
@@ -119,13 +105,9 @@ class VectorIndex:
         present: Mask | None = None,
         mean: Vector | None = None,
     ) -> VectorIndex:
-        """Index the vectors of a catalog.
+        """Index the vectors of a catalog, with a sketch if *matrix* exceeds *exact_numbers*.
 
-        Args:
-            matrix: Unit row of each entity, shape (n, d); zeros for an entity without a vector.
-            exact_numbers: Maximum size of a matrix that has no sketch, in numbers.
-            present: True for each entity with a vector, shape (n,). None if all have one.
-            mean: Mean vector of the catalog; see `CatalogVectors.mean`.
+        The arguments are the fields of this class.
         """
         sketch = SignSketch.of(matrix) if matrix.size > exact_numbers else None
         return cls(
@@ -139,7 +121,7 @@ class VectorIndex:
 
     @property
     def size(self) -> int:
-        """Number of positions, which is the number of entities in the catalog."""
+        """Number of entities in the catalog."""
         return len(self.matrix)
 
     @property
@@ -153,7 +135,7 @@ class VectorIndex:
         return self.size if self.present is None else int(np.count_nonzero(self.present))
 
     def has(self, positions: Positions) -> Mask:
-        """Return flags, True for each of *positions* whose entity has a vector."""
+        """Return a flag for each of *positions*, True if the entity has a vector."""
         if self.present is None:
             return np.ones(len(positions), dtype=np.bool_)
         return self.present[positions]
@@ -171,10 +153,7 @@ class VectorIndex:
         return cosines
 
     def search(self, query: VectorQuery, *, mask: Mask, count: int) -> Candidates:
-        """Find the *count* eligible entities with the highest ranking scores.
-
-        In a large catalog the sketch chooses the entities that are scored.
-        """
+        """Find the *count* eligible entities with the highest ranking scores."""
         if self.sketch is None:
             return self._scan(query, mask, count)
         eligible, near = np.flatnonzero(mask), None
@@ -210,15 +189,11 @@ class VectorIndex:
 def top_positions(scores: Vector, mask: Mask | None, count: int) -> Positions:
     """Return the positions of the *count* largest scores, ascending, and of all ties with the last.
 
-    Args:
-        scores: Score of each position, shape (n,).
-        mask: True for eligible positions, at least *count* of them. If None, all are eligible.
-        count: Number of positions, >= 1, <= n.
+    *count* is at least 1. At least *count* positions are eligible in *mask*; None admits all.
     """
     if mask is None:
         return np.flatnonzero(scores >= placed(scores, len(scores) - count))
-    # Remove masked scores instead of overwriting them, because many equal values slow `placed`
-    # down.
+    # Remove masked scores: overwritten with one value, they would slow `placed` down.
     positions = np.flatnonzero(mask)
     scores = scores[positions]
     return positions[scores >= placed(scores, len(scores) - count)]

@@ -40,8 +40,8 @@ _FALLBACK_REASONS = (
     "vectors_incomplete",
     "vectors_unavailable",
 )
-"""Diagnostic codes that explain why words or the graph ranked instead of vectors. Telemetry reports
-the first code of this tuple that a result contains."""
+"""Reasons why words or the graph ranked instead of vectors, as diagnostic codes. Telemetry reports
+the first one that a result contains."""
 
 _WEAK_RESULT_CODES = frozenset({"no_match", "low_confidence_results"})
 """Diagnostic codes for a result without a confident match."""
@@ -49,8 +49,9 @@ _WEAK_RESULT_CODES = frozenset({"no_match", "low_confidence_results"})
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Caches:
-    """Caches of rewrites, query vectors and search results in one process. Several gateways can
-    share them, because the key of a result contains its gateway.
+    """Caches of rewrites, query vectors and search results, which several gateways can share.
+
+    The key of a result contains its gateway.
     """
 
     normalized: Cache[str]
@@ -67,10 +68,7 @@ class Caches:
     ) -> Caches:
         """Create caches with the sizes and lifetimes in *options*.
 
-        Args:
-            options: Sizes and lifetimes.
-            clock: Returns a monotonic time in seconds.
-            on_event: Called on each hit and miss.
+        *on_event* is called on each hit and miss.
         """
         cache = partial(Cache[Any], clock=clock, on_event=on_event)
         return cls(
@@ -86,7 +84,7 @@ class Caches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedSearch:
-    """A `Search` with a cache. Equal requests on an unchanged index run only once."""
+    """A `Search` with a cache of its results."""
 
     search: Search
     cache: Cache[SearchResult]
@@ -97,12 +95,10 @@ class CachedSearch:
     identity: tuple[str, ...]
     """Ids of gateway, embedder and normalizer. Part of every cache key."""
     queue: Sized | None = None
-    """Queue of the queries that are being embedded. None without an embedder."""
+    """Queries that are being embedded. None without an embedder."""
 
     def without_normalizer(self) -> CachedSearch:
-        """Return a copy of this search that does not rewrite queries. It does not share cached
-        results.
-        """
+        """Return a copy of this search that neither rewrites queries nor shares cached results."""
         search = replace(self.search, normalize=None)
         return replace(self, search=search, identity=_identity(search))
 
@@ -121,11 +117,8 @@ class CachedSearch:
     ) -> SearchResult:
         """Return the cached result of *request*, or run the search.
 
-        Args:
-            snapshot: The index to search.
-            request: Request checked by `gateway.search.request`.
-            diagnostics: Diagnostics from before the search. They come first in the result.
-            task: Id of the task, for the usage log. None: the search is not logged.
+        *request* and *diagnostics* are as for `Search`. *task* is the id of the task, for the usage
+        log; with None, the search is not logged.
         """
         strategy = self.search.strategy
         labels: Labels = {"gateway.search.strategy": strategy}
@@ -159,7 +152,7 @@ class CachedSearch:
         return result
 
     async def signals(self, snapshot: Snapshot, tenant: str) -> UsageSignals:
-        """Return the signals that the usage log learned from the calls that *tenant* may use."""
+        """Return the signals learned from the calls that *tenant* may use."""
         return NO_SIGNALS if self.usage is None else await self.usage.signals(snapshot, tenant)
 
     def _describe(self, search: TimedSpan, queries: Sequence[str], result: SearchResult) -> None:
@@ -201,26 +194,22 @@ def _copy_result(result: SearchResult) -> SearchResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchParts:
-    """Components of one gateway from which `cached_search` builds its search."""
+    """Components from which `cached_search` builds the search of a gateway."""
 
     options: SearchOptions
     strategy: Strategy
     embedder: Embedder | None
-    """Embedder of queries. If None, searches do not use vectors."""
     normalizer: Normalizer | None
-    """Rewriter of queries. If None, queries are not rewritten."""
     correct: Correct | None
-    """Spelling corrector. If None, spelling is not corrected."""
     signals: Sequence[Signal]
     """Ranking signals of plugins."""
     rankings: Mapping[str, Callable[[], CatalogRanking]]
     """Factories of the plugins' ranking policies, keyed by name."""
     usage: UsageLog | None
-    """Log of calls and searches. If None, searches are not logged, and past calls do not affect
-    ranks."""
+    """Log of calls and searches; None without a log."""
     caches: Caches
     submit: Submit[Any]
-    """Starts a coroutine on the gateway's own event loop."""
+    """Starts a coroutine on the gateway's event loop."""
     telemetry: Telemetry
 
 
@@ -246,15 +235,10 @@ def _identity(search: Search, normalizer: Normalizer | None = None) -> tuple[str
 
 
 def _make_search(parts: SearchParts) -> tuple[Search, Sized | None]:
-    """Build the search without a result cache.
-
-    Returns:
-        The search, and the queue of the queries that are being embedded (None without an embedder).
-    """
     embedder, normalizer, caches = parts.embedder, parts.normalizer, parts.caches
     check_members("caches", caches, "a Caches", "normalized", "embeddings", "results")
-    # A shared request may outlive the search that started it, so that a late caller can still use
-    # its answer. The timeout bounds the wait for a request that is never answered.
+    # A shared request may outlive its search, so that late callers get the answer. The timeout ends
+    # requests that are never answered.
     patience_s = parts.options.query_timeout_s
     shared: dict[str, Any] = {"telemetry": parts.telemetry, "timeout_s": 3 * patience_s}
     flights = partial(SingleFlight[Any], parts.submit, on_event=parts.telemetry.cache_event)

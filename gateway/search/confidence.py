@@ -1,14 +1,8 @@
 """Confidence: probability, 0 to 1, that a match is the requested tool. Pure.
 
-Values are comparable between queries and ranking modes.
-
-* Confidence is a logistic regression over four features of a match: its similarity, the query's
-  words in it, its BM25F score, and the number of eligible entities. `COEFFICIENTS` has one row for
-  each kind of embedder. Words of the query in the match's graph node can only raise the value. An
-  exact name in the query sets it to 1.
-* Near spellings and digits are not evidence, because a small catalog always has a similar word.
-* Confidence does not change ranks. Its highest value over the matches decides whether a result
-  gets a diagnostic or is emptied.
+Values are comparable between queries and ranking modes. They come from a logistic regression over
+similarity, words of the query in the match, BM25F score and number of eligible entities. Near
+spellings and digits are not evidence, because a small catalog always has a similar word.
 """
 
 from __future__ import annotations
@@ -33,9 +27,7 @@ WORDS = "words"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coefficients:
-    """Coefficients of the confidence regression for one embedder model, or for matches without
-    vectors.
-    """
+    """Coefficients of the regression for one embedder model, or for matches without vectors."""
 
     bias: float
     similarity: float = 0.0
@@ -53,12 +45,11 @@ COEFFICIENTS: Mapping[str, Coefficients] = {
     ),
     WORDS: Coefficients(bias=-0.479, coverage=6.953, strength=0.155, count=-0.643),
 }
-"""Coefficients, keyed by model id.
+"""Coefficients, keyed by model id; `ANY_MODEL` is for other models, `WORDS` without vectors.
 
-The row of the local model expects cosines, the row `ANY_MODEL` deviations. `WORDS` is used without
-vectors. Fitted on the catalogs of the eight development sets, with 200 requests that each catalog
-can answer, and 60 requests of each other set, which it cannot. Requests are weighted so that three
-of four can be answered. The small catalogs of ``benchmarks/small`` were not used:
+The row of the local model expects cosines, the row `ANY_MODEL` deviations. Fitted on the catalogs
+of the eight development sets, with 200 requests that each catalog can answer, and 60 requests of
+each other set, which it cannot. Requests are weighted so that three of four can be answered:
 
     python -m benchmarks.confidence fit --data DIR --data DIR … --related acebench_en,acebench_zh
 """
@@ -66,23 +57,19 @@ of four can be answered. The small catalogs of ``benchmarks/small`` were not use
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """Features of one match, the input of the regression."""
+    """Features of one match for the regression."""
 
     similarity: float | None = None
     """Similarity to the query, as returned by `closeness`. None without vectors."""
     coverage: float = 0.0
-    """Share of the query's words that are in the match, weighted by rarity, 0 to 1. Near spellings
-    do not count."""
+    """Share of the query's words in the match, by rarity, 0 to 1. Near spellings do not count."""
     strength: float = 0.0
-    """BM25F score of the match. 0 if the match contains only near spellings of the query's
-    words."""
+    """BM25F score of the match; 0 if it contains only near spellings of the query's words."""
     count: int = 1
     """Number of eligible entities in the search."""
 
     def values(self) -> tuple[float, float, float, float]:
-        """Return the transformed features, in the order of the fields, to multiply with
-        `Coefficients`.
-        """
+        """Return the transformed features, in the order of the fields."""
         count = math.log(max(self.count, MIN_CONFIDENCE_COUNT))
         return self.similarity or 0.0, math.sqrt(self.coverage), self.strength, count
 
@@ -92,12 +79,7 @@ def estimate(
 ) -> float:
     """Return the probability, 0 to 1, that a match is the requested tool.
 
-    Args:
-        features: Features of the match.
-        graph: Share of the query's words in the graph node of the match, 0 to 1. None if the node
-            was not scored.
-        exact_name: True if the query contains the exact name of the match.
-        model: Model id of the embedder.
+    *graph* is the share of the query's words in the match's graph node; None if not scored.
     """
     if exact_name:
         return 1.0
@@ -113,17 +95,11 @@ def estimate(
 def closeness(cosine: float, *, mean: float, spread: float, count: int, model: str) -> float:
     """Return how much closer a match is to the query than the rest of the catalog is.
 
-    For a model in `COEFFICIENTS`, this is the cosine minus a share of the mean cosine. The share is
-    small in very small catalogs, where the mean is unreliable, and in large catalogs. Cosines of
-    other models have an unknown scale. For these models, this is the deviation from the mean,
-    reduced in very small catalogs.
+    For a model in `COEFFICIENTS`, this is *cosine* minus a share of *mean*, which is small in very
+    small and in large catalogs. Cosines of other models have an unknown scale. For these models,
+    this is the deviation from the mean, reduced in very small catalogs; 0 without spread.
 
-    Args:
-        cosine: Best cosine of the match with the query.
-        mean: Mean cosine of the eligible entities.
-        spread: Standard deviation of the cosines of the eligible entities, >= 0.
-        count: Number of eligible entities, >= 1.
-        model: Model id of the embedder.
+    *mean* and *spread* are those of the cosines of the *count* eligible entities.
     """
     sureness = count / (count + CONFIDENCE_SHRINKAGE)
     if model in COEFFICIENTS:

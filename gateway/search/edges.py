@@ -17,9 +17,7 @@ from gateway.types import Caller
 
 
 class Proposer(Protocol):
-    """A chat model that proposes edges between tools. Called from any task of the gateway's event
-    loop.
-    """
+    """A chat model that proposes edges between tools. Called from tasks of the gateway's loop."""
 
     @property
     def model_id(self) -> str:
@@ -32,7 +30,7 @@ class Proposer(Protocol):
         The answer contains lines of the form ``A --requires--> B``.
 
         Raises:
-            Exception: Of any type. The batch of tools is then skipped, with a notice.
+            Exception: Of any type. These tools are then skipped, with a notice.
         """
         ...
 
@@ -44,25 +42,19 @@ class EdgeProposals:
     documents: tuple[graphs.Document, ...]
     """One document for each server with a proposed edge. Its path is the server's name."""
     notices: tuple[str, ...]
-    """Messages about dropped edges, with reasons, and about batches of tools whose request
-    failed."""
+    """Messages about dropped edges, with reasons, and about failed requests."""
     requests: int
     """Number of requests to the chat model, including failed ones."""
     input_tokens: int
     output_tokens: int
-    """Number of tokens in the chat model's answers, as its endpoint reports it; 0 if not
-    reported."""
+    """Number of tokens in the answers, as reported; 0 if not reported."""
 
 
 @dataclass(eq=False, repr=False)
 class Edges:
     """The edges between the tools of one gateway.
 
-    Args:
-        snapshot: Returns the current index.
-        telemetry: Traces requests to chat models.
-        proposing: Plugins' functions that propose edges; see
-            `gateway.hookspecs.register_edge_proposals`.
+    `proposing` contains functions from the hook `register_edge_proposals`.
     """
 
     snapshot: Callable[[], Awaitable[Snapshot]]
@@ -81,23 +73,20 @@ class Edges:
         return export(await self.snapshot(), form, centre=centre, hops=hops, caller=caller)
 
     async def graph(self, *, caller: Caller | None = None) -> ToolNetwork:
-        """Return the entities visible to *caller* as a `networkx.MultiDiGraph`; with None, all
-        entities.
+        """Return the entities visible to *caller* as a `networkx.MultiDiGraph`; with None, all.
 
-        A node is named by the id of its entity. The key of an edge is its predicate. The data of an
-        edge are ``role``, ``weight``, ``declared``, ``rule``, ``path`` and ``line``.
+        Nodes are entity ids. The key of an edge is its predicate. The data of an edge are ``role``,
+        ``weight``, ``declared``, ``rule``, ``path`` and ``line``.
         """
         return graph_of(await self.snapshot(), caller).to_networkx()
 
     async def propose(
         self, proposer: Proposer, *, servers: Sequence[str] = (), caller: Caller | None = None
     ) -> EdgeProposals:
-        """Ask a chat model for edges between tools. Return them as documents to read, edit and
-        commit.
+        """Ask a chat model for edges between tools, and return them as documents to review.
 
         Args:
-            proposer: The chat model, such as `OpenAIProposer`. Each request contains a few tools of
-                one server.
+            proposer: The chat model. Each request contains a few tools of one server.
             servers: Names of the servers whose tools are sent; empty for all servers.
             caller: Only tools visible to this caller are sent. With None, all tools are sent.
 

@@ -1,6 +1,4 @@
-"""Explanation of a result: the evidence for each match, and the entities that filters removed.
-Pure.
-"""
+"""Explanation of a result: evidence for each match, and entities removed by filters. Pure."""
 
 from __future__ import annotations
 
@@ -26,10 +24,7 @@ def evidence_ranks(
 ) -> tuple[EvidenceRanks, ...]:
     """Return the ranks of each match by vectors, words, graph, past calls and their combination.
 
-    Args:
-        state: The search.
-        rankings: One ranking for each query, with its scores.
-        chosen: The matches, as for `gateway.search.results.build_result`.
+    *chosen* are the matches: index of the ranking, position and score.
     """
     usage = np.zeros(len(state.mask), dtype=np.float32)
     positions = state.snapshot.eligibility.by_id
@@ -69,7 +64,7 @@ def _find_rank(positions: Positions, position: int) -> int | None:
 def _rank_by_score(scores: Vector, position: int, mask: Mask) -> int | None:
     """Return the rank by *scores* of the entity at *position* among the eligible entities.
 
-    Ties are ordered by position. None if the entity is not scored.
+    Ties are ordered by position. None if the entity's score is not above 0.
     """
     score = scores[position]
     if score <= 0:
@@ -84,9 +79,7 @@ def filtered_entities(
 ) -> tuple[FilteredEntity, ...]:
     """Return the entities that would be matches without the filters, best first.
 
-    Args:
-        state: The search with its filters.
-        rankings: Rankings of the same queries without the search's filters.
+    *state* has the filters. *rankings* are for the same queries without filters.
     """
     entities, filters = state.snapshot.entities, state.request.filters
     best = interleave([ranking.ranked for ranking in rankings], limit=state.request.limit)

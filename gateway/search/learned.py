@@ -18,9 +18,7 @@ class Transition:
     """A learned edge: agents called tool `after` directly after tool `before`."""
 
     before: str
-    """Canonical id of the first tool."""
     after: str
-    """Canonical id of the second tool."""
     count: int
     """Number of tasks in which the second tool was called directly after the first one."""
     of: int
@@ -32,19 +30,17 @@ class Transition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedSteps:
-    """Next steps learned from a history of calls."""
+    """Next steps learned from past calls. The object is falsy without learned edges."""
 
     edges: Mapping[str, Sequence[Transition]] = field(default_factory=dict)
     """Learned edges, keyed by the id of the first tool, highest confidence first."""
     open: Mapping[str, float] = field(default_factory=dict)
-    """Share of the calls after a tool that its learned edges do not cover, in (0, 1], keyed by the
-    tool's id. 1 for an absent tool."""
+    """Share of the calls after a tool that its learned edges do not cover, in (0, 1], keyed by tool
+    id; 1 for an absent tool."""
     often: Mapping[str, float] = field(default_factory=dict)
-    """Share of a tool among all tools called directly after another one, in (0, 1], keyed by its
-    id."""
+    """Share of a tool among all tools called directly after another one, in (0, 1], keyed by id."""
 
     def __bool__(self) -> bool:
-        """Return whether there are learned edges."""
         return bool(self.edges)
 
 
@@ -53,28 +49,23 @@ class UsageSignals:
     """Signals learned from the past calls that one tenant may use."""
 
     multipliers: Mapping[str, float] = field(default_factory=dict)
-    """Factors, 0.85 to 1.15, for the scores of tools, keyed by canonical tool id. 1 for an absent
-    tool."""
+    """Factors, 0.85 to 1.15, for the scores of tools, keyed by tool id; 1 for an absent tool."""
     learned: LearnedSteps = field(default_factory=LearnedSteps)
     fingerprint: int = 0
-    """Hash of the signals. Equal signals of one process have equal fingerprints."""
+    """Hash of the signals, valid in one process."""
 
 
 NO_SIGNALS = UsageSignals()
 
 
 class UsageLog(CallHook, ABC):
-    """A log of calls and searches that also learns from them. Its method ``around`` logs each
-    call.
-    """
+    """A log of calls and searches that learns from them. Its method ``around`` logs each call."""
 
     @abstractmethod
     async def signals(self, snapshot: Snapshot, tenant: str = "") -> UsageSignals:
-        """Return the signals learned from past calls. Never raises.
+        """Return the signals learned from the calls of *tenant* and from calls without a tenant.
 
-        Args:
-            snapshot: The catalog.
-            tenant: Tenant whose calls count, together with calls logged without a tenant.
+        Never raises.
         """
 
     @abstractmethod
@@ -87,12 +78,9 @@ class UsageLog(CallHook, ABC):
 def make_usage_log(
     factories: Mapping[str, Callable[..., UsageLog | None]], options: UsageOptions, **parts: object
 ) -> UsageLog | None:
-    """Create the usage log. None if *options* require none and no plugin provides one.
+    """Create the usage log; None if it is neither available nor required.
 
-    Args:
-        factories: Factories from the hook ``register_usage_log``.
-        options: Options that say whether calls are logged, and whether the log affects results.
-        parts: Other arguments of the factory, as described at the hook.
+    *parts* are the other arguments of the factory, as described at the hook ``register_usage_log``.
 
     Raises:
         ConfigError: If *options* require a log, but the plugin or its store is missing.

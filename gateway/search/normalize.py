@@ -1,8 +1,6 @@
 """The normalizer: rewrites queries in English with a chat model that the host chooses.
 
-It is configured separately from the chat client of the conversation, and neither replaces the
-other. Rewrites are cached. Literals of the query (names, numbers, quotes) stay in the rewrite even
-if the model drops them.
+Literals of the query (names, numbers, quotes) stay in the rewrite even if the model drops them.
 """
 
 from __future__ import annotations
@@ -22,16 +20,16 @@ from gateway.runtime.telemetry_names import OTHER
 from gateway.runtime.text import clean, literals
 
 MAX_CHARS = 600
-"""Maximum length of a rewrite, in characters. A longer answer is rejected."""
+"""Maximum length of a rewrite, in characters."""
 MAX_GROWTH, MIN_CHARS = 4, 100
-"""A longer rewrite than both limits is rejected: `MAX_GROWTH` times the length of the query, and
+"""A rewrite is rejected if it is longer than both: `MAX_GROWTH` times the query's length, and
 `MIN_CHARS` characters."""
 _LABEL = (
     r"(?i)^(?:(?:sure|certainly|here|is|s|the|your|an?|in|short|concise|english|search|rewritten"
     r"|normalized|corrected|final)[\W_]+)*"
     r"(?:query|request|rewrite|translation|output|answer|search|english)[\W_]*?[:\uff1a][\W_]*"
 )
-"""Labels that models put before the rewritten query, such as ``Search query:``."""
+"""Labels before the rewritten query, such as ``Search query:``."""
 _REFUSAL = (
     r"(?i)(?:i\W?m|i am|we are)\b.{0,20}\b(?:sorry|afraid|(?:unable|not able) to "
     r"(?:help|assist|comply|do that))\b"
@@ -55,7 +53,7 @@ class ModelReply:
     """One answer of a chat model."""
 
     text: str
-    """The answer. From a normalizer, this is a short English query; if blank, the original query is
+    """The answer. From a normalizer, a short English query; if blank, the original query is
     used."""
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -93,13 +91,8 @@ async def ask(
 ) -> ModelReply:
     """Await a chat model's reply and record the request with *telemetry*.
 
-    Args:
-        model: The normalizer or proposer. Its attribute ``endpoint``, or else its ``provider``
-            and ``model_id``, identify the model in telemetry.
-        work: The request.
-        telemetry: Records the request.
-        attributes: Further attributes of the span.
-        timeout_s: Timeout in seconds. None: no timeout.
+    *model* is identified by its ``endpoint``, or else by its ``provider`` and ``model_id``. With a
+    *timeout_s* of None, the request has no timeout.
     """
     endpoint = getattr(model, "endpoint", None)
     if not isinstance(endpoint, ModelEndpoint):
@@ -115,9 +108,9 @@ async def ask(
 def settle(query: str, answer: str) -> str:
     """Extract the rewritten query from the model's *answer*. Return *query* if it is not a rewrite.
 
-    The rewrite is the first line that contains more than a label, without quotes and code fences.
-    An answer is rejected if it refuses, talks to the user, is too long or has few Latin letters.
-    Literals of *query* that are missing in the rewrite are appended.
+    The rewrite is the first line that is more than a label. An answer is rejected if it refuses,
+    talks to the user, is too long or has few Latin letters. Missing literals of *query* are
+    appended.
     """
     lines = (re.sub(_LABEL, "", line.strip(_MARKS), count=1) for line in answer.splitlines())
     first = next(filter(None, (line.strip(_MARKS) for line in lines)), "")
@@ -129,7 +122,7 @@ def settle(query: str, answer: str) -> str:
 
 
 def _is_rewrite(query: str, text: str) -> bool:
-    # Unicode marks count as letters, because vowel signs of many scripts are marks.
+    # Vowel signs of many scripts are marks, so marks count as letters.
     letters = [char for char in text if unicodedata.category(char)[0] in "LM"]
     latin = sum(char < "\u0250" or "\u1e00" <= char < "\u1f00" for char in letters)
     is_short = len(text) <= min(MAX_CHARS, max(MIN_CHARS, MAX_GROWTH * len(query)))
@@ -144,10 +137,10 @@ class CachedNormalizer:
     normalizer: Normalizer
     cache: Cache[str]
     share: Share[str]
-    """Lets equal queries that run at the same time share one request."""
+    """Lets equal requests at the same time share one answer."""
     telemetry: Telemetry
     timeout_s: float | None = None
-    """Timeout of a request, in seconds. None: no timeout."""
+    """Timeout of a request, in seconds; None for no timeout."""
 
     async def __call__(self, query: str) -> str:
         """Return the English form of *query*, or *query* itself.

@@ -31,24 +31,21 @@ _OPENAI_URL = "https://api.openai.com/v1"
 class ChatModel:
     """A chat model at an OpenAI-compatible endpoint.
 
-    Args:
-        client: Sync or async client. A sync client is called in a worker thread. An async client
-            must be used only by the gateway, because its connections belong to the gateway's loop.
-        model: Name of the chat model.
+    A sync *client* is called in a worker thread. An async one must belong to the gateway alone,
+    because its connections use the gateway's event loop.
     """
 
     def __init__(self, client: OpenAI | AsyncOpenAI, *, model: str) -> None:
         self._client = client
         self._model = model
         self.model_id = f"{client.base_url.netloc.decode()}/{model}"
-        """Host of the endpoint and name of the model: ``HOST/MODEL``."""
+        """Id of the model: ``HOST/MODEL``."""
         self.endpoint = endpoint_of(client, model)
-        """Endpoint description for telemetry."""
         self.provider = self.endpoint.provider
         self._temperature: float | Omit = 0
 
     async def ask(self, instructions: str, text: str, *, max_tokens: int) -> ModelReply:
-        """Send one request to the chat model, with temperature 0 if the model accepts this value.
+        """Send one request to the chat model, with temperature 0 if the model accepts it.
 
         Raises:
             openai.OpenAIError: From the client, after its own retries.
@@ -71,7 +68,7 @@ class ChatModel:
             except BadRequestError as error:
                 if self._temperature is omit or "temperature" not in str(error):
                     raise
-                # Repeat without temperature, because reasoning models accept only their default.
+                # Reasoning models accept only their default temperature.
                 answer = await create()
                 self._temperature = omit
         usage = answer.usage
@@ -85,10 +82,6 @@ class ChatModel:
 class OpenAINormalizer(ChatModel):
     """Rewrites queries with a chat model at an OpenAI-compatible endpoint.
 
-    Args:
-        client: Sync or async client, as for `ChatModel`.
-        model: Name of the chat model.
-
     Example:
         >>> with OpenAI(base_url="https://models.example/v1", api_key="key") as client:
         ...     OpenAINormalizer(client, model="small").model_id
@@ -96,7 +89,7 @@ class OpenAINormalizer(ChatModel):
     """
 
     async def rewrite(self, query: str) -> ModelReply:
-        """Rewrite *query* with one request, with temperature 0 if the model accepts this value.
+        """Rewrite *query* with one request, with temperature 0 if the model accepts it.
 
         Raises:
             openai.OpenAIError: From the client, after its own retries.
@@ -108,12 +101,9 @@ class OpenAINormalizer(ChatModel):
 def connected_normalizer(
     settings: NormalizerSettings, *, timeout_s: float
 ) -> Iterator[OpenAINormalizer]:
-    """Yield a normalizer with its own client, separate from the host's main client.
+    """Yield a normalizer with a client of its own.
 
-    Args:
-        settings: Model and endpoint. Without a URL, the URL in the environment is used, or else
-            OpenAI's.
-        timeout_s: Timeout of one request, in seconds.
+    The URL of the endpoint defaults to the one in the environment, or else to OpenAI's.
 
     Raises:
         ConfigError: If the API key is missing.

@@ -5,7 +5,7 @@
 * This file awaits the stages and chooses between them. Other modules compute the numbers.
 * A failing optional stage leaves a `Diagnostic`, and the search continues without its output.
 * Vectors choose the candidates. Words re-score them. The graph adds entities, but never reorders.
-* Without usable vectors, the graph ranks this one search. The next search tries vectors again.
+* Without usable vectors, the graph ranks this one search.
 """
 
 from __future__ import annotations
@@ -53,18 +53,14 @@ class Search:
     embed: Embed | None = None
     normalize: Rewrite | None = None
     correct: Correct | None = None
-    """Spelling corrector."""
     model: str = ""
-    """Model id of the embedder; empty without an embedder."""
     is_preparing: Callable[[], bool] = lambda: False
-    """Returns True while the embedder's model is being prepared. Searches then do not use
-    vectors."""
+    """Returns True while the embedder's model is prepared. Searches then do not use vectors."""
     signals: Sequence[Signal] = field(default_factory=lambda: all_signals(SearchOptions()))
     """Signals whose weighted sum is the score in the strategy `auto`."""
     rankings: Mapping[str, policies.CatalogRanking] = field(
         default_factory=lambda: policies.OWN_RANKINGS
     )
-    """Ranking policies, keyed by the name that a request uses."""
 
     async def __call__(
         self,
@@ -74,13 +70,10 @@ class Search:
         *,
         usage: UsageSignals = NO_SIGNALS,
     ) -> SearchResult:
-        """Search for *request*.
+        """Search for *request*, which was checked by `gateway.search.request`.
 
-        Args:
-            snapshot: The index to search.
-            request: Request checked by `gateway.search.request`.
-            diagnostics: Diagnostics from before the search. They come first in the result.
-            usage: Signals learned from past calls.
+        *diagnostics* are from before the search, and come first in the result. *usage* was learned
+        from past calls.
 
         Returns:
             A result in every case. Its mode is ``empty`` without a catalog, and ``browse`` without
@@ -113,16 +106,13 @@ class Search:
     async def _answer_by_vectors(
         self, state: SearchState, queries: Sequence[Query]
     ) -> SearchResult | None:
-        """Answer the queries by vectors. Queries without a vector use the graph, or are dropped.
-
-        Returns:
-            None if no query has a vector, or if the vectors of the catalog cannot be read.
-        """
+        """Answer by vectors. None if no query has any, or the catalog's vectors cannot be read."""
         if state.snapshot.graph is None and state.request.ranking == "strategy":
             queries = [query for query in queries if query.is_embedded]
         if not any(query.is_embedded for query in queries):
             return None
-        # A copy of the state, because an attempt that times out may still be running in its thread.
+        # An attempt that times out may still be running in its thread, so it gets a copy of the
+        # state.
         work = partial(self._answer, state.copy(), queries)
         result = await with_vectors(state.snapshot.vectors, work, self.options.query_timeout_s)
         if not isinstance(result, Failed):
@@ -133,17 +123,13 @@ class Search:
         return None
 
     def _answer(self, state: SearchState, queries: Sequence[Query]) -> SearchResult:
-        """Rank each of *queries*, by its vectors if it has any, and build the result."""
         mode: RankingMode = "graph" if state.request.ranking == "strategy" else "lexical"
         if any(query.is_embedded for query in queries):
             mode = "vector" if self._ranks_by_vectors_alone(state.request) else "hybrid"
         return self._finish(state, [self._rank(state, query) for query in queries], mode)
 
     async def _prepare(self, state: SearchState, texts: Sequence[str]) -> list[Query]:
-        """Return a query for each text: original, corrected, and English if rewritten.
-
-        Only a single query is split into clauses, because several queries are parts already.
-        """
+        """Return a query with all its forms for each text. Only a single one gets clauses."""
         rewritten: Sequence[str | None] = texts
         if self.normalize is not None and state.request.queries:
             works = [self.normalize(text) for text in texts]
@@ -159,7 +145,6 @@ class Search:
         return [query.split() for query in queries] if len(queries) == 1 else queries
 
     def _correct(self, state: SearchState, text: str) -> str:
-        """Correct the spelling of *text*, using only words of eligible entities."""
         if self.correct is None or not text:
             return text
         mask = None if state.mask.all() else state.mask
@@ -174,12 +159,6 @@ class Search:
         return correction.text
 
     async def _embed(self, state: SearchState, queries: Sequence[Query]) -> list[Query]:
-        """Embed all texts of *queries*.
-
-        Returns:
-            The queries, with vectors where available. A diagnostic reports queries without vectors,
-            unless the strategy or the ranking policy does not use vectors.
-        """
         ranking, snapshot = state.request.ranking, state.snapshot
         is_strategy = ranking == "strategy"
         if self.strategy == "graph" if is_strategy else not self.rankings[ranking].uses_vectors:
@@ -200,7 +179,6 @@ class Search:
         return embedded
 
     def _rank(self, state: SearchState, query: Query) -> Ranking:
-        """Rank for one query: by its vectors if it has any, else by the graph or the policy."""
         if state.snapshot.vectors is not None and query.is_embedded:
             return self._rank_by_vectors(state, state.snapshot.vectors, query)
         if state.request.ranking == "strategy" and state.snapshot.graph is not None:
@@ -210,7 +188,6 @@ class Search:
     def _rank_by_vectors(
         self, state: SearchState, vectors: CatalogVectors, query: Query
     ) -> Ranking:
-        """Rank by vectors, and also by words if the strategy or the ranking policy uses words."""
         snapshot, request = state.snapshot, state.request
         if query.contradicts:
             query = retrieve.compare_vectors(vectors, snapshot.lexical, query, mask=state.mask)
@@ -234,7 +211,6 @@ class Search:
     def _rank_by_policy(
         self, state: SearchState, query: Query, candidates: Candidates | None = None
     ) -> Ranking:
-        """Rank by the ranking policy that the request names."""
         request, snapshot = state.request, state.snapshot
         policy = self.rankings[request.ranking]
         lexical = retrieve.score_lexical(snapshot.lexical, query)
@@ -259,7 +235,6 @@ class Search:
         return replace(ranking, scoring=policies.explain_ranking(policy, evidence, ranked))
 
     def _rank_by_graph(self, state: SearchState, graph: ToolGraph, query: Query) -> Ranking:
-        """Rank by the words of the query in the nodes of the graph."""
         hits = retrieve.score_graph(graph, query)
         scores = np.where(state.mask, hits.scores, np.float32(0))
         best = top(scores, self.options.pool(state.request.limit))
@@ -279,7 +254,6 @@ class Search:
         candidates: Candidates | None = None,
         hits: Hits | None = None,
     ) -> Ranking:
-        """Assemble a `Ranking`, with the graph's scores of the entities that may be listed."""
         snapshot, request, graph = state.snapshot, state.request, state.snapshot.graph
         scores: dict[str, Vector] = {}
         named = retrieve.find_named(snapshot, query.text, state.mask)
@@ -312,7 +286,6 @@ class Search:
         )
 
     def _is_exact(self, request: SearchRequest) -> bool:
-        """Return whether the ranking policy of *request* forbids changes to its order."""
         return request.ranking != "strategy" and self.rankings[request.ranking].is_exact
 
     def _ranks_by_vectors_alone(self, request: SearchRequest) -> bool:
@@ -321,7 +294,6 @@ class Search:
     def _finish(
         self, state: SearchState, rankings: Sequence[Ranking], mode: RankingMode
     ) -> SearchResult:
-        """Choose the matches, add the graph's supplements, and build the result."""
         request, kinds = state.request, state.snapshot.eligibility.kinds
         lists, limit = [ranking.ranked for ranking in rankings], request.limit
         if multipliers := state.usage.multipliers:
@@ -347,7 +319,6 @@ class Search:
     def _explain(
         self, state: SearchState, rankings: Sequence[Ranking], chosen: Chosen, result: SearchResult
     ) -> SearchResult:
-        """Add the ranks of the matches, and the filtered entities that the reader may see."""
         ranks = evidence_ranks(state, rankings, chosen) if result.matches else ()
         eligibility = state.snapshot.eligibility
         readable = state.snapshot.open_to(state.request.reader)
@@ -368,7 +339,6 @@ class Search:
         seeds: Sequence[int],
         window: frozenset[int],
     ) -> Supplements:
-        """Return the graph's supplements of the matches; empty lists without a graph."""
         graph = state.snapshot.graph
         if graph is None:
             state.add_diagnostic("graph", "graph_unavailable")

@@ -21,12 +21,12 @@ from graphs.lexical.bm25_index import BM25Index
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """A query with its spelling corrected."""
+    """A query with corrected spelling."""
 
     text: str
     """The corrected query; the original if nothing was corrected."""
     changed: tuple[tuple[str, str], ...] = ()
-    """Corrected words, as pairs of the old and the new word, in the order of the query."""
+    """Corrected words, as pairs of old and new word, in the order of the query."""
 
     @property
     def summary(self) -> str:
@@ -40,11 +40,8 @@ class Correct(Protocol):
     def __call__(self, index: BM25Index, query: str, mask: Mask | None = None) -> Correction:
         """Correct *query* with the words of *index*. Never raises.
 
-        Args:
-            index: The words of the catalog.
-            query: The query as typed.
-            mask: Eligible entities. Words that only other entities have must not be used as
-                corrections. With None, all entities are eligible.
+        Words that only ineligible entities have must not be used as corrections. If *mask* is None,
+        all entities are eligible.
         """
 
 
@@ -70,7 +67,7 @@ class Query:
     """One query in all its forms."""
 
     text: str
-    """The original query, as the user wrote it. Blank if the request has only a context."""
+    """The original query. Blank if the request has only a context."""
     corrected: str = ""
     """The query with corrected spelling. Empty or equal to `text` if nothing was corrected."""
     english: str = ""
@@ -79,22 +76,18 @@ class Query:
     """True if the English form seems to have another meaning than the original. It then counts by
     `REWRITE_SHARE` next to the original, instead of replacing it."""
     context: str = ""
-    """Additional context that the caller gives; empty if missing."""
+    """Additional context from the caller; empty if missing."""
     clauses: tuple[str, ...] = ()
-    """Clauses of the original query, and of the corrected one if it differs. Empty for a short
-    query."""
+    """Clauses of the original and of the corrected query. Empty for a short query."""
     clause_count: int = 0
-    """Number of clauses in the query. A clause and its corrected form count once. 0 for a short
-    query."""
+    """Number of clauses, where a clause and its corrected form count once. 0 for a short query."""
     vectors: VectorQuery = _NO_VECTORS
     """Vectors of `texts` and `clauses`; without rows if the query is not embedded."""
     _tokens: dict[str, Sequence[Token]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All forms of the query, each with the context, for vectors and words. The graph uses the
-        last one.
-        """
+        """All forms of the query, each with the context."""
         if not self.context:
             return self.forms
         return tuple(f"{form}. {self.context}" if form else self.context for form in self.forms)
@@ -111,9 +104,7 @@ class Query:
 
     @property
     def confidence_texts(self) -> tuple[str, ...]:
-        """Texts used to measure confidence: the forms without context, or the context alone if the
-        query is blank.
-        """
+        """The forms without context, or the context alone if the query is blank."""
         return self.forms if self.text else (self.context,)
 
     @property
@@ -127,8 +118,7 @@ class Query:
         return tuple(dict.fromkeys((self.text, self.corrected or self.text, self.normalized)))
 
     def compare_words(self) -> Query:
-        """Return the query with `contradicts` set if the English form shares few words with the
-        original.
+        """Return the query, with `contradicts` set if its English form shares few words with it.
 
         Literals do not count, because they are always copied into the English form.
         """
@@ -145,7 +135,7 @@ class Query:
         return {part for token in all_tokens if not token.stop for part in token.parts}
 
     def split(self) -> Query:
-        """Return the query with its clauses, if it is a long request."""
+        """Return the query with its clauses, if it is long."""
         written, corrected = split_clauses(self.text), split_clauses(self.corrected)
         return replace(
             self,
@@ -161,8 +151,7 @@ class Query:
     def with_vectors(self, rows: Mapping[str, Vector]) -> Query:
         """Return the query with the vectors of its texts and clauses.
 
-        Args:
-            rows: Unit vectors of shape (d,), keyed by text, for at least all of `texts_to_embed`.
+        *rows* are unit vectors of shape (d,), keyed by text, for all of `texts_to_embed`.
         """
         texts = np.array([rows[text] for text in self.texts])
         clauses = np.array([rows[text] for text in self.clauses]) if self.clauses else texts[:0]
@@ -176,10 +165,10 @@ class Query:
         return replace(self, vectors=_NO_VECTORS)
 
     def tokens(self, text: str) -> Sequence[Token]:
-        """Split *text*, one of the texts of this query, into tokens. They are cached for all
-        indexes.
+        """Split *text*, one of this query's texts, into tokens. They are cached.
 
-        Bare numbers are removed, because they are arguments and match tools by chance.
+        Bare numbers are removed, because they are arguments and match tools by chance. If all words
+        are numbers, they stay.
         """
         if text not in self._tokens:
             all_tokens = tokens(text)

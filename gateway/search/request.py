@@ -1,13 +1,11 @@
 """Checks of search arguments, and extraction of ``#tag`` from queries into filters. Pure.
 
-* A tag is ``#`` followed by letters of any script with their marks, digits and ``-_./``. At least
-  one character is a letter. The tag begins at the start, after a space or after an opening bracket,
-  and ends at the end, before a space or before punctuation. ``C#``, ``#42``, ``page#part``,
-  ``# heading`` and ``#123`` are not tags; nor is any text in quotes or backticks.
-* Only tags of eligible entities are extracted. Other words stay in the query, because a channel may
-  be called ``#general``.
-* Tags are compared without case. A space in a tag is written ``-`` or ``_``.
-* Several queries are steps of one task. Only tags that all of them contain become filters.
+* A tag is ``#`` followed by letters of any script, digits and ``-_./``, with at least one letter.
+  It begins after a space or opening bracket, and ends before a space or punctuation. ``C#``,
+  ``#42`` and ``page#part`` are not tags; nor is text in quotes or backticks.
+* Only tags of eligible entities are extracted, because a channel may be called ``#general``. A
+  space in a tag is written ``-`` or ``_``. Case does not matter.
+* Of several queries, only common tags become filters.
 """
 
 from __future__ import annotations
@@ -51,8 +49,10 @@ class SearchArguments:
     explain: bool | Caller = False
 
     def texts(self, max_queries: int) -> tuple[str, ...]:
-        """Check the arguments that depend on each other, and return the queries, at most
-        *max_queries*.
+        """Check arguments that depend on each other, and return the queries.
+
+        Raises:
+            InvalidRequestError: If they contradict, or there are more than *max_queries* queries.
         """
         if self.query is not None and self.queries:
             raise InvalidRequestError("give one query or several queries, not both")
@@ -69,9 +69,7 @@ class SearchArguments:
 def prepare(
     arguments: SearchArguments, options: SearchOptions
 ) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
-    """Check and clean the arguments of a search.
-
-    Blank queries are dropped. Without queries and context the search browses.
+    """Check and clean the arguments of a search. Blank queries are dropped.
 
     Raises:
         InvalidRequestError: If *limit* is below 1, *display_limit* is below 0 or given with several
@@ -81,7 +79,6 @@ def prepare(
     notes: list[Diagnostic] = []
     texts, filters = arguments.texts(options.max_queries), arguments.filters
     if arguments.ranking != "strategy":
-        # A ranking policy ranks all entities; the strategy ranks only callable ones.
         filters = replace(filters, include_described=True)
     filters = arguments.caller.filters(filters)
     request = SearchRequest(
@@ -160,9 +157,7 @@ def _clean_context(
 
 
 def _flatten(value: object, key: str) -> Iterable[str]:
-    """Yield the keys and values of nested JSON: ``{"a": {"b": [1, 2]}}`` yields ``a b 1``, ``a b
-    2``.
-    """
+    """Yield each value of nested JSON after its keys: ``a b 1`` for ``{"a": {"b": [1]}}``."""
     if isinstance(value, dict):
         for inner, item in value.items():
             yield from _flatten(item, f"{key} {inner}".strip())
@@ -178,14 +173,11 @@ def extract_tags(
 ) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
     """Move tags from the queries of *request* into its filters.
 
-    Args:
-        snapshot: The index that contains the known tags.
-        request: The request. A query that contains only tags is removed. If neither a query nor a
-            context remains, the search browses.
+    A query that contains only tags is removed.
 
     Returns:
-        The new request, and diagnostics about extracted tags and about unknown ones. The latter
-        suggest similar tags.
+        The new request, and diagnostics about extracted tags and about unknown tags, with
+        suggestions.
     """
     filters = request.filters
     if not filters.tags and not any("#" in query for query in request.queries):
@@ -227,7 +219,6 @@ def words(query: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _spellings(tags: Iterable[str]) -> Mapping[str, str]:
-    """Return a mapping to *tags* from each spelling with which a query may refer to them."""
     ways = {re.sub(r"\s+", mark, tag): tag for tag in tags for mark in "_-"}
     return {**ways, **{tag: tag for tag in tags}}
 

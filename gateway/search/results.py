@@ -1,9 +1,7 @@
 """Conversion of rankings and their evidence into search results. Pure.
 
-A *position* is the index of an entity in the snapshot.
-
-A result does not reveal hidden entities. The rarity of a word may depend on all entities, but words
-and servers of hidden entities are not mentioned.
+A *position* is the index of an entity in the snapshot. Results do not mention words or servers of
+hidden entities.
 """
 
 from __future__ import annotations
@@ -51,10 +49,8 @@ class Ranking:
     reading: AnalyzedQuery
     """The query, analyzed with the words of `lexical`."""
     eligible: int
-    """Number of eligible entities in the search."""
     window: frozenset[int] = frozenset()
-    """Positions of the entities that may become supplements; see
-    `gateway.search.expand.supplements`."""
+    """Positions of the entities that may become supplements."""
     named: frozenset[int] = frozenset()
     """Positions of entities whose exact name is in the query."""
     candidates: Candidates | None = None
@@ -62,23 +58,20 @@ class Ranking:
     model: str = ""
     """Model id of the embedder; empty without vectors."""
     graph: Mapping[int, float] = field(default_factory=dict)
-    """Share of the query's words in the graph node of an entity, keyed by position, best first.
-    Contains only entities that may be listed."""
+    """Share of the query's words in an entity's graph node, keyed by position, best first."""
     scoring: Mapping[int, Scoring] = field(default_factory=dict)
-    """The ranking policy's explanation of its scores, keyed by position. Empty unless requested."""
+    """Explanations by the ranking policy, keyed by position. Empty unless requested."""
     scores: Mapping[str, Vector] = field(default_factory=dict)
     """Scores of all entities by words (key ``lexical``) and by the graph (key ``graph``). Empty
     unless an explanation is requested."""
     terms: Mapping[str, Vector] = field(default_factory=dict)
-    """Contribution of each signal to the scores of the candidates, keyed by signal name. Empty if
-    the ranking does not use signals."""
+    """Contribution of each signal to the candidates' scores, keyed by signal name. Empty if the
+    ranking does not use signals."""
 
     def nearness(self, positions: Sequence[int]) -> Vector:
-        """Return how near the entities at *positions* are to the query.
+        """Return how near the entities at *positions* are to the query, on one scale per search.
 
-        Returns:
-            Ranking scores by vectors if available, else shares of the query's words in the graph
-            nodes. Comparable within one search.
+        The values are scores by vectors if available, else shares of the query's words.
         """
         if self.candidates is not None:
             return self.candidates.strengths_at(np.asarray(positions, dtype=np.intp))
@@ -107,7 +100,7 @@ class Ranking:
             agreement, exact_name = self.graph.get(position), position in self.named
             features = self.features(cosine, score, words)
             if cosine is None and agreement is not None and agreement > coverage:
-                # The graph node also contains words of the entity's groups and documents.
+                # The node also contains words of the entity's groups and documents.
                 features = replace(features, coverage=agreement)
             confidence = estimate(
                 features, graph=agreement, exact_name=exact_name, model=self.model
@@ -119,12 +112,9 @@ class Ranking:
         return assessed
 
     def features(self, cosine: float | None, score: float, words: Sequence[str]) -> Features:
-        """Return the confidence features of a match.
+        """Return the confidence features of a match with this cosine and this BM25F *score*.
 
-        Args:
-            cosine: Cosine of the match with the query; None without vectors.
-            score: BM25F score of the match.
-            words: Words of the query in the match, including near spellings.
+        *words* are the query's words in the match, including near spellings.
         """
         weight = sum(
             term.weight
@@ -134,7 +124,7 @@ class Ranking:
         similarity = None
         if cosine is not None and self.candidates is not None:
             cosines = self.candidates.moments.cosines
-            # A query of digits only is always near to some vector, so only words count.
+            # A query of digits only is near to some vector by chance, so only words count.
             if not all(term.word.isdigit() for term in self.reading.terms):
                 similarity = closeness(
                     cosine,
@@ -152,7 +142,7 @@ class Ranking:
 
 
 def browse(state: SearchState) -> SearchResult:
-    """Return the first eligible entities in the order of names, for a request without a query."""
+    """Return the first eligible entities by name, for a request without a query."""
     request, entities = state.request, state.snapshot.entities
     limit = min(request.limit, request.display_limit or request.limit)
     positions = np.flatnonzero(state.mask)[:limit].tolist()
@@ -172,13 +162,8 @@ def build_result(
 ) -> SearchResult:
     """Build the result: matches and supplements with their confidence and evidence.
 
-    Args:
-        state: The search.
-        rankings: One ranking for each query.
-        chosen: The matches, best first. Each is the index of its ranking, its position and score.
-        added: The graph's supplements. With several rankings, the highest confidence of a
-            supplement counts.
-        mode: The kind of ranking.
+    *chosen* are the matches: index of the ranking, position and score. A supplement gets its
+    highest confidence over all rankings.
     """
     entities = state.snapshot.entities
     extra = (*added.prerequisites, *added.related, *added.next_steps)
@@ -217,8 +202,8 @@ def build_result(
 def judge(state: SearchState, rankings: Sequence[Ranking], result: SearchResult) -> SearchResult:
     """Add diagnostics about the confidence of *result*. Empty its lists if no match is likely.
 
-    A result emptied here still contains the nearest match, the words of the queries that are in
-    none of the eligible entities, and the servers of the eligible entities.
+    A result emptied here still contains the nearest match, the words of the queries that no
+    eligible entity contains, and the first 50 servers of the eligible entities.
     """
     best = max((match.confidence for match in result.matches), default=0.0)
     unlikely = state.request.ranking == "strategy" and best < state.options.no_match_confidence
@@ -251,13 +236,7 @@ def judge(state: SearchState, rankings: Sequence[Ranking], result: SearchResult)
 def unmatched_terms(
     index: BM25Index, readings: Iterable[AnalyzedQuery], mask: Mask
 ) -> tuple[str, ...]:
-    """Return the words of the queries that are in none of the eligible entities, as written.
-
-    Args:
-        index: The words of the catalog.
-        readings: The queries, analyzed with *index*.
-        mask: Eligible entities.
-    """
+    """Return the words of the queries that no entity in *mask* contains, as written."""
     terms = (word for reading in readings for word in reading.terms)
     return tuple(
         dict.fromkeys(word.word for word in terms if not _is_in_catalog(index, word, mask))
@@ -265,9 +244,7 @@ def unmatched_terms(
 
 
 def lacking_words(snapshot: Snapshot, text: str, positions: Sequence[int]) -> list[tuple[str, ...]]:
-    """Return, for the entity at each of *positions*, the words of *text* that it lacks, as
-    written.
-    """
+    """Return, for the entity at each of *positions*, the words of *text* that it lacks."""
     query = Query(text=text)
     reading = snapshot.lexical.analyze(query.tokens(text))
     matched_words = snapshot.lexical.document_matches(reading, positions).words
@@ -282,8 +259,7 @@ def visible_build_notes(snapshot: Snapshot, filters: Filters, mask: Mask) -> lis
     """Return the diagnostics of the index build that a search with *filters* repeats.
 
     Details of catalog and graph diagnostics may name servers. A detail is removed if it names a
-    server without any eligible entity. If the filters name servers, a detail is also removed unless
-    it names one of these.
+    server without eligible entities, or if *filters* name servers and it names none of these.
     """
     diagnostics = list(snapshot.recurring_diagnostics)
     if not diagnostics or mask.all():
@@ -322,7 +298,7 @@ def to_match(
     evidence: Evidence = _NO_EVIDENCE,
     direct: bool = True,
 ) -> Match:
-    """Return *entity* as a match, with its score, confidence and evidence."""
+    """Return *entity* as a match. A suspicious entity never becomes a proxy."""
     suspicious = entity.suspicious
     return Match(
         id=entity.id,

@@ -1,8 +1,4 @@
-"""Retrieval of evidence for a query: vectors, words, the graph's words and exact names. Pure.
-
-Each function either considers only eligible entities, or scores all entities and leaves the
-filtering to the ranking.
-"""
+"""Retrieval of evidence for a query: vectors, words, the graph's words and exact names. Pure."""
 
 from __future__ import annotations
 
@@ -32,12 +28,12 @@ _NOT_PLAIN = re.compile(r"[_\-./]|[a-z0-9][A-Z]")
 def compare_vectors(
     index: CatalogVectors, lexical: BM25Index, query: Query, *, mask: Mask
 ) -> Query:
-    """Reduce the weight of a contradicting rewrite, or find that it does not contradict the query.
+    """Reduce the weight of a contradicting rewrite, or find that it does not contradict.
 
-    *query* has a rewrite that seems to contradict it by its words. The rewrite does not contradict
-    if its vector is nearer to the query than any entity's is. Otherwise its vector counts by
+    *query* and its rewrite have different words. The rewrite does not contradict if its vector is
+    nearer to the query's than every entity's vector is. Otherwise its vector counts by
     `REWRITE_SHARE`. It counts in full if the catalog has few of the query's words and the rewrite
-    is nearer to the entities, because the embedder may not know the query's language.
+    is nearer to the entities, because the embedder may not know the language.
     """
     *_, original, english = query.vectors.texts
     alone = [
@@ -57,16 +53,13 @@ def compare_vectors(
 
 
 def _is_foreign(original: AnalyzedQuery, english: AnalyzedQuery) -> bool:
-    """Return whether the catalog has few words of the query, but words of its rewrite."""
     return original.known_share < REWRITE_SHARE * english.known_share
 
 
 def supplement_window(
     state: SearchState, ranked: RankedList, candidates: Candidates | None
 ) -> frozenset[int]:
-    """Return the positions of the ranked entities from which the graph's supplements may be
-    taken.
-    """
+    """Return the positions of the ranked entities that may become supplements."""
     limit, options = state.request.limit, state.options
     if candidates is not None:
         return candidate_window(candidates, limit, options)
@@ -75,10 +68,7 @@ def supplement_window(
 
 
 def candidate_window(candidates: Candidates, limit: int, options: SearchOptions) -> frozenset[int]:
-    """Return the positions of the candidates from which supplements may be taken.
-
-    *limit* is the maximum number of matches.
-    """
+    """Return the positions of the candidates that may become supplements of *limit* matches."""
     return window_of(
         candidates.pool,
         candidates.strengths,
@@ -98,18 +88,10 @@ def window_of(
     eligible: int,
     mean: float = 0.0,
 ) -> frozenset[int]:
-    """Return the positions at the head of a ranking from which supplements may be taken.
+    """Return the positions at the head of a ranking, bounded by rank and by score.
 
-    The head is bounded by rank and by score.
-
-    Args:
-        positions: Positions of the ranked entities, best first.
-        scores: Score of each of *positions*.
-        limit: Maximum number of matches.
-        options: Maximum rank and score margin of the window.
-        eligible: Number of eligible entities. In a small catalog the margin is reduced in
-            proportion, because entities related to a match score far below it.
-        mean: Score from which the margin is measured.
+    The score margin is measured from *mean*. It is smaller in a small catalog, because entities
+    related to a match score far below it there. *limit* is the maximum number of matches.
     """
     head = scores[: options.window(limit)]
     if head.size == 0:
@@ -120,7 +102,7 @@ def window_of(
 
 
 def read_words(index: BM25Index, query: Query) -> AnalyzedQuery:
-    """Analyze the words of *query*. Entities are scored only if the query has several forms."""
+    """Analyze the form of *query* that the catalog matches best by words."""
     texts = query.confidence_texts
     if len(texts) == 1:
         return index.analyze(query.tokens(texts[0]))
@@ -131,8 +113,8 @@ def score_lexical(index: BM25Index, query: Query) -> Hits:
     """Score every entity by the words of *query*.
 
     Returns:
-        The hits of the query's form that the catalog matches best, for confidence. Their scores are
-        each entity's best score over all forms.
+        The hits of the form of the query that the catalog matches best, for confidence. The scores
+        are each entity's best over all forms.
     """
     forms = _match_texts(index, query, query.confidence_texts)
     with_context = _match_texts(index, query, query.texts) if query.context else []
@@ -141,15 +123,13 @@ def score_lexical(index: BM25Index, query: Query) -> Hits:
 
 
 def score_clauses(index: BM25Index, query: Query) -> list[Vector]:
-    """Return each entity's best score over the clauses of *query*; empty for a short query."""
+    """Return, in a list, each entity's best score over the clauses; empty without clauses."""
     clauses = [index.match(query.tokens(text)).scores for text in query.clauses]
     return [np.maximum.reduce(clauses)] if clauses else []
 
 
 def _match_texts(index: BM25Index, query: Query, texts: Sequence[str]) -> list[Hits]:
-    """Match each of *texts*, forms of *query*, with *index*. The last one is English if
-    rewritten.
-    """
+    """Match each text form of *query*. If the rewrite contradicts the query, it is the last one."""
     hits = [index.match(query.tokens(text)) for text in texts]
     if query.contradicts:
         hits[-1] = _blend_rewrite(hits[-2], hits[-1])
@@ -159,12 +139,12 @@ def _match_texts(index: BM25Index, query: Query, texts: Sequence[str]) -> list[H
 def _blend_rewrite(original: Hits, english: Hits) -> Hits:
     """Mix the scores of a query and of its contradicting rewrite, whose share is `REWRITE_SHARE`.
 
-    The rewrite counts in full if the catalog lacks the query's words but has those of the rewrite.
+    The rewrite counts in full if the catalog has few words of the query, but words of the rewrite.
     """
     if _is_foreign(original, english):
         return english
     share = np.float32(REWRITE_SHARE)
-    # Scores of a long text and of a short one are not comparable, so scale them.
+    # Scale the scores, because those of long and short texts are not comparable.
     scale = original.scores.max(initial=0.0) / (english.scores.max(initial=0.0) or 1.0)
     scores = original.scores + share * np.maximum(scale * english.scores - original.scores, 0)
     coverage = original.coverage + share * np.maximum(english.coverage - original.coverage, 0)
@@ -182,10 +162,9 @@ def score_graph(graph: ToolGraph, query: Query) -> Hits:
 
 
 def graph_coverage(hits: Hits, positions: Positions) -> dict[int, float]:
-    """Return the share of the query's words in the graph nodes of the entities, keyed by position.
+    """Return the share of the query's words in each entity's node, keyed by position, best first.
 
-    Words are weighted by rarity. The best entity comes first. Entities without any of the words are
-    left out.
+    Words are weighted by rarity. Entities without any of the words are left out.
     """
     order = positions[(-hits.scores[positions]).argsort(kind="stable")]
     order = order[hits.scores[order] > 0]
@@ -193,10 +172,10 @@ def graph_coverage(hits: Hits, positions: Positions) -> dict[int, float]:
 
 
 def find_named(snapshot: Snapshot, query: str, mask: Mask) -> list[int]:
-    """Return the positions of the eligible entities whose exact name is in *query*, in its order.
+    """Return the eligible entities whose exact name is in *query*, as positions in query order.
 
-    The whole query may be a name, with any separator instead of spaces. Within a longer query only
-    words that look like identifiers count, so that ``run`` in a sentence does not match a tool.
+    The whole query may be a name. Within a longer query, only words that look like identifiers
+    count, so that ``run`` in a sentence does not match a tool.
     """
     names = [query]
     if _NOT_PLAIN.search(query):

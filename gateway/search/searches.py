@@ -1,4 +1,4 @@
-"""The searches of a gateway: fetch the newest index, search it, add diagnostics about servers."""
+"""The searches of a gateway: get the index, search it, add diagnostics about servers."""
 
 from __future__ import annotations
 
@@ -26,21 +26,14 @@ from gateway.types import (
 
 @dataclass(eq=False, repr=False)
 class Searches:
-    """The searches of one gateway.
-
-    Args:
-        index: Builds the index and keeps it up to date.
-        servers: Servers of the gateway. Some may be unreachable.
-        cached: Searches an index.
-        notes: Diagnostics with which every index report begins.
-    """
+    """The searches of one gateway. Every index report begins with `notes`."""
 
     index: Indexer
     servers: Servers
     cached: CachedSearch
     notes: tuple[Diagnostic, ...] = ()
     latest: IndexBuild | None = field(default=None, init=False)
-    """Index build of the latest search; None before the first one."""
+    """Build used by the latest search; None before the first one."""
 
     @property
     def rankings(self) -> tuple[str, ...]:
@@ -48,11 +41,10 @@ class Searches:
         return "strategy", *self.cached.search.rankings
 
     def usual_ranking(self, kind: str = "") -> str:
-        """Return the name of the default ranking: the strategy for tools, a policy for other kinds.
+        """Return the name of the default ranking for *kind*; empty for several kinds.
 
-        Args:
-            kind: Kind to search; empty for several kinds. The strategy cannot rank all kinds,
-                because the graph has no node for servers.
+        It is the strategy for tools, and a policy for other kinds, because the graph has no nodes
+        for servers.
         """
         if kind == "tool":
             return "strategy"
@@ -61,13 +53,7 @@ class Searches:
     async def search(
         self, request: SearchRequest, notes: Sequence[Diagnostic], *, wait: bool, task: str | None
     ) -> SearchResult:
-        """Search the newest index.
-
-        Args:
-            request: Request from `gateway.search.request.prepare`.
-            notes: Diagnostics from `prepare`.
-            wait: As for `Gateway.search`.
-            task: As for `Gateway.search`.
+        """Search the newest index. *wait* and *task* are as for `Gateway.search`.
 
         Raises:
             InvalidRequestError: If the ranking is unknown, or its plugin is not loaded.
@@ -91,10 +77,10 @@ class Searches:
         filters: Filters | None = None,
         caller: Caller = ANYONE,
     ) -> tuple[Match, ...]:
-        """Suggest tools to use after *tools*, best first. *tools* themselves are never suggested.
+        """Suggest tools to use after *tools*, best first, without *tools* themselves.
 
         Args:
-            tools: The tools just used, the last one last. Each is an id or name, as for `invoke`.
+            tools: Ids or names of the tools just used, in the order of use.
             query: The task; empty if unknown.
             limit: Maximum number of suggestions.
             filters: Filters that the suggestions must pass; None as for `search`.
@@ -131,8 +117,8 @@ class Searches:
     async def report(self, *, wait: bool = True) -> IndexReport:
         """Return the report of the newest index build, with all changes and vectors.
 
-        If *wait* is False, the report describes the current index. Its diagnostic
-        ``index_building`` says which vectors or changes are still missing.
+        Without *wait*, the current index is reported. Its diagnostic ``index_building`` then names
+        missing vectors or changes.
         """
         self.servers.bridge.check_open()
         report = (await self.index.current()).report if wait else self.index.report()

@@ -52,15 +52,13 @@ class SearchState:
     mask: Mask
     """Eligible entities, shape (n,)."""
     diagnostics: list[Diagnostic]
-    """Diagnostics of the search, in the order in which the stages add them."""
+    """Diagnostics in the order in which the stages add them."""
     usage: UsageSignals = NO_SIGNALS
-    """Signals learned from past calls."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Seconds spent so far in each stage, keyed by stage."""
     recorded_at: float = field(default_factory=time.perf_counter)
     """Time of the last `record_time`, from `time.perf_counter`."""
     counts: Counts = field(init=False)
-    """Numbers that the search reports, such as the number of eligible entities."""
 
     def __post_init__(self) -> None:
         self.counts = Counts(eligible=int(np.count_nonzero(self.mask)))
@@ -98,11 +96,11 @@ class SearchState:
         """Await all *works* of an optional stage, with the timeout of queries.
 
         Returns:
-            The result of each work; None if the work failed or timed out. The reason is then added
-            as a diagnostic with this *code*, or with ``query_vector_unusable``.
+            The result of each work; None if it failed or timed out. A diagnostic with *code* or
+            ``query_vector_unusable`` then gives the reason.
 
         Raises:
-            ClosedError: If the gateway was closed, because all later stages would fail too.
+            ClosedError: If the gateway was closed.
         """
         timeout_s = self.options.query_timeout_s
         results = await asyncio.gather(*(with_timeout(work, timeout_s) for work in works))
@@ -120,11 +118,7 @@ class SearchState:
 
 
 async def with_timeout(work: Awaitable[T], timeout_s: float) -> T | Failed:
-    """Await *work* for at most *timeout_s* seconds.
-
-    Returns:
-        The result of *work*, or the failure.
-    """
+    """Await *work* for at most *timeout_s* seconds. Return its result, or the failure."""
     timeout_error = GatewayError(
         f"it took longer than {timeout_s:g} s (SearchOptions.query_timeout_s)"
     )
@@ -134,10 +128,10 @@ async def with_timeout(work: Awaitable[T], timeout_s: float) -> T | Failed:
 async def with_vectors(
     vectors: CatalogVectors | None, work: Callable[[], T], timeout_s: float
 ) -> T | Failed:
-    """Run *work*, which reads *vectors*. It runs in a thread if *vectors* are in a database.
+    """Run *work*, which reads *vectors*; in a thread if *vectors* are in a database.
 
     Returns:
-        The result of *work*. A `Failed` if the vector database times out or *work* raises a
+        The result of *work*. A `Failed` if the database times out or *work* raises a
         `GatewayError`.
     """
     if vectors is None or not vectors.blocking:

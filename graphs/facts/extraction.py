@@ -1,9 +1,7 @@
 """Extraction of facts from documents.
 
-* A label is looked up among the host's names first, then among the documents. A label that is not
-  found becomes a concept. An ambiguous label, such as the title of two documents, refers to
-  neither.
-* A fact contains the file and line of its statement.
+A label is looked up among the host's names first, then among the documents. An unknown label
+becomes a concept. An ambiguous label, such as the title of two documents, refers to neither.
 """
 
 from __future__ import annotations
@@ -42,10 +40,7 @@ fold_label = lru_cache(maxsize=1 << 17)(fold)
 class LabelResolver:
     """Finds the node that a label in a text refers to.
 
-    Args:
-        documents: All documents.
-        names: Node ids, keyed by the names that the host gave to nodes.
-        others: Ids and titles of further nodes.
+    *names* are the host's names of nodes. *others* are ids and titles of further nodes.
     """
 
     def __init__(
@@ -82,9 +77,7 @@ class LabelResolver:
         yield from ((title, node) for node, title in self._others if title)
 
     def _described_node(self, document: Document) -> str:
-        """Return the id of the node that *document* describes: a node that the host named, or the
-        document itself.
-        """
+        """Return the node that *document* describes: one named by the host, or its own."""
         if not self._names or document.id in self._host_nodes:
             return document.id
         stem = document.path.rpartition("/")[2].removesuffix(".md")
@@ -106,9 +99,7 @@ class LabelResolver:
 
 
 def _unique_nodes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return node ids, keyed by name, from pairs of name and id. A name of several nodes gets an
-    empty id.
-    """
+    """Return node ids, keyed by name. A name of several nodes gets an empty id."""
     node_by_name: dict[str, str] = {}
     for name, node in pairs:
         if node_by_name.setdefault(name, node) != node:
@@ -118,13 +109,13 @@ def _unique_nodes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactExtractor:
-    """Reads the facts of one document, with their provenance."""
+    """Reads the facts of one document, with their file and line."""
 
     document: Document
     labels: LabelResolver
     meanings: dict[str, str] = field(default_factory=dict)
-    """Ids of the nodes of the labels looked up so far, keyed by label; an id is empty if the label
-    is unknown or ambiguous."""
+    """Ids of the nodes of the labels looked up so far, keyed by label; empty for an unknown or
+    ambiguous label."""
 
     def facts(self) -> Iterator[Fact]:
         """Yield the facts of the document, including duplicates."""
@@ -207,7 +198,6 @@ class FactExtractor:
         yield from self._description_facts(node, name, link, kind)
 
     def _description_facts(self, node: str, name: str, link: Link, kind: str) -> Iterator[Fact]:
-        """Yield the facts about the node of *link*: its label, types and other descriptions."""
         if name and not link.types:
             yield from self._concept(node, link.label or name, kind, link.line)
         elif name or link.label:
@@ -271,7 +261,6 @@ class _Reading:
     subject: str
     meanings: Mapping[str, str]
     facts: tuple[Fact, ...]
-    """Facts of the document, without duplicates."""
     bans: frozenset[Triple]
 
     @classmethod
@@ -294,14 +283,14 @@ class _Reading:
 class DocumentReader:
     """Extracts the facts of documents and caches them. Not thread-safe.
 
-    The facts of a document are extracted again only if the document is a new object, or one of its
-    labels refers to another node.
+    Facts are extracted again only if the document is a new object, or one of its labels refers to
+    another node.
     """
 
     def __init__(self) -> None:
         self._readings: dict[int, _Reading] = {}
-        """Cached facts, keyed by `id()` of the document. A value refers to its document, so the
-        document is not deleted and its `id()` is not used again."""
+        """Cached facts, keyed by `id()` of the document. A value keeps its document alive, so that
+        the key stays unique."""
         self._named: tuple[Sequence[tuple[str, ...]], Mapping[str, str]] = (), NO_NAMES
         self._labels = LabelResolver((), NO_NAMES)
 
@@ -313,10 +302,8 @@ class DocumentReader:
     ) -> tuple[list[tuple[Fact, ...]], frozenset[Triple]]:
         """Return the facts of each document without duplicates, and the forbidden edges.
 
-        Args:
-            documents: Documents in any order.
-            names: Node ids, keyed by the host's names, as in `extract_facts`.
-            others: Ids and titles of further nodes that labels may refer to.
+        *names* are as in `extract_facts`. *others* are ids and titles of further nodes that labels
+        may refer to.
         """
         all_documents, other_nodes = list(documents), list(others)
         titles = [
@@ -344,19 +331,17 @@ def extract_facts(
     names: Mapping[str, str] = NO_NAMES,
     derived: Iterable[Fact] = (),
 ) -> tuple[Fact, ...]:
-    """Extract the facts of *documents*.
+    """Extract the facts of *documents*. Equal facts are merged as in `merge_facts`.
 
     Args:
-        documents: Documents in any order. Of equal facts, the declared one is used, else the first
-            by file and line.
+        documents: Documents in any order.
         names: Node ids, keyed by the names that texts may use. An exact match is tried first, then
-            a match without case, spaces, ``_`` and ``-``. A document whose id, title or file name
-            is such a name describes that node.
+            one without case, spaces, ``_`` and ``-``. A document with such an id, title or file
+            name describes that node.
         derived: Facts derived by the host's own rules, with their ``origin``.
 
     Returns:
-        Facts without duplicates: first those of the documents in order, then derived facts that no
-        declared document forbids. Empty without documents.
+        Facts of the documents in order, then derived facts that no declared document forbids.
     """
     stated, bans = DocumentReader().read(documents, names)
     return merge_facts([*stated, derived], bans)

@@ -59,8 +59,9 @@ _Key: TypeAlias = tuple[str, str, str, bool, str, str]
 def merge_facts(
     statements: Iterable[Iterable[Fact]], bans: Collection[Triple] = ()
 ) -> tuple[Fact, ...]:
-    """Return the facts of all *statements* in order. Equal facts are merged into one, and facts
-    that *bans* forbid are left out.
+    """Return the facts of all *statements* in order. Equal facts are merged with `stronger`.
+
+    Facts that *bans* forbid are left out, unless the host declares them.
     """
     merged: dict[_Key, Fact] = {}
     for facts in statements:
@@ -94,7 +95,6 @@ def is_banned(fact: Fact, bans: Collection[Triple]) -> bool:
 
 
 def _ban_triples(fact: Fact) -> Iterator[Triple]:
-    """Yield all triples that would forbid *fact* if they were among the bans."""
     if fact.literal:
         return
     row = PREDICATES.get(fact.predicate)

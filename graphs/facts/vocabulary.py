@@ -1,7 +1,4 @@
-"""Vocabulary of the graph, as one table of predicates.
-
-A predicate has one name, one IRI and one role. Everything else is derived from the table.
-"""
+"""Vocabulary of the graph, as one table of predicates."""
 
 from __future__ import annotations
 

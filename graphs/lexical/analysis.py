@@ -1,10 +1,7 @@
 """Text analysis: from texts to terms that can be compared and counted.
 
-* Equal texts give equal terms, in documents and in queries.
-* The time is linear in the length of the text, and no text raises an error.
+* Equal texts give equal terms, in documents and in queries. No text raises an error.
 * The stop list contains only English function words, so words of a domain are never removed.
-
-The class `Vocabulary` assigns ids to the terms and words of documents, for the arrays of an index.
 """
 
 from __future__ import annotations
@@ -68,8 +65,7 @@ _BY_SCRIPT: tuple[tuple[int, int, str], ...] = (
 _SCRIPT_OF_STEMMER: Mapping[str, str] = {name: name for _, _, name in _BY_SCRIPT} | {
     "nepali": "hindi", "persian": "arabic", "serbian": "russian",
 }  # fmt: skip
-"""Default stemmer of the script that each stemmer reads, keyed by stemmer. Stemmers that are not
-listed read Latin script."""
+"""Default stemmer of the script that each stemmer reads, keyed by stemmer; Latin if missing."""
 Phrase: TypeAlias = tuple[str, str]
 """A text and its BCP 47 language; empty if unknown."""
 Fields: TypeAlias = Mapping[str, str | tuple[Phrase, ...]]
@@ -92,14 +88,10 @@ class Token(NamedTuple):
 
 
 def tokens(text: str, *, language: str = "") -> list[Token]:
-    """Split *text* into tokens, in order.
+    """Split *text* into tokens, in order, without function words unless there are only such words.
 
-    Args:
-        text: Any text. Lone surrogates and control characters separate words.
-        language: ISO 639 code such as ``de``; empty chooses the stemmer by script.
-
-    Returns:
-        The tokens without function words, or all tokens if there are only function words.
+    Lone surrogates and control characters separate words. *language* is an ISO 639 code such as
+    ``de``; empty chooses the stemmer by script.
     """
     if not text.isascii():
         text = normalize("NFKC", text)
@@ -110,8 +102,9 @@ def tokens(text: str, *, language: str = "") -> list[Token]:
 
 
 def stems(text: str) -> tuple[str, ...]:
-    """Return the stems of the words of *text*, in order and without duplicates. Function words are
-    left out as in `tokens`.
+    """Return the stems of the words in *text*, without duplicates.
+
+    Function words are left out as in `tokens`.
     """
     return tuple(dict.fromkeys(part for token in tokens(text) for part in token.parts))
 
@@ -133,8 +126,7 @@ def stem(word: str, language: str = "") -> str:
 def split_identifier(name: str) -> tuple[str, ...]:
     """Split a name at separators and case changes, casefolded and not stemmed.
 
-    Returns:
-        ``("get", "k8s", "pods")`` for ``getK8sPods``; empty for a name without letters or digits.
+    Return ``("get", "k8s", "pods")`` for ``getK8sPods``; empty without letters or digits.
     """
     chunks = _CHUNK.findall(normalize("NFKC", name).replace("_", " "))
     return tuple(part.casefold() for chunk in chunks for part in _humps(chunk))
@@ -150,9 +142,8 @@ def fold(text: str) -> str:
 def slug(label: str) -> str:
     """Make an identifier of *label* that keeps the letters of every script.
 
-    Returns:
-        Letters, marks, digits and symbols, with single hyphens between them. ASCII symbols are
-        percent-encoded (``c%2B%2B``). A long label, or one without letters, becomes its hash.
+    ASCII symbols are percent-encoded (``c%2B%2B``), and other characters become single hyphens. A
+    long label, or one without letters, becomes its hash.
     """
     plain = normalize("NFC", normalize("NFC", label).casefold())
     spaced = "".join(mark if category(mark)[0] in "LMNS" or mark == "#" else " " for mark in plain)
@@ -182,8 +173,7 @@ def _tokens(chunk: str, language: str) -> tuple[Token, ...]:
 
 @cache
 def _runs() -> re.Pattern[str]:
-    # Compiled at first use, because it takes as long as all other expressions, and few texts need
-    # it.
+    # Compiled at first use, because that is slow and few texts need it.
     return re.compile(rf"([{_UNSPACED}]+)|([^{_UNSPACED}]+)")
 
 
@@ -249,14 +239,14 @@ def bare(word: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DocumentTokens:
-    """Counted terms of one document, with the ids that one `Vocabulary` assigned.
+    """Counted terms of one document, with the ids of one `Vocabulary`.
 
     The ids are int32 in bytes, so that an index can concatenate the ids of all documents.
     """
 
     entries: bytes
-    """Pairs of int32, ascending by field: the id of a term, and its count in a field. The second
-    number is count x (number of fields) + position of the field."""
+    """Pairs of int32, ascending by field: the id of a term, and count x (number of fields) +
+    position of the field."""
     words: bytes
     """Ids of the written words of the document, as in `Vocabulary.words`."""
     languages: frozenset[str]
@@ -265,19 +255,16 @@ class DocumentTokens:
 class Vocabulary:
     """Ids of the terms and words of many documents. Not thread-safe.
 
-    Args:
-        weights: Weight of each indexed field, > 0. Their order gives the positions of the fields.
+    *weights* are the weight of each indexed field, > 0, in the order of the fields' positions.
     """
 
     def __init__(self, weights: Mapping[str, float]) -> None:
         self.weights = weights
         self.terms: dict[str, int] = {}
-        """Id of each term, keyed by term."""
         self.words: dict[tuple[str, int], int] = {}
         """Id of each pair of a written word and its term's id."""
         self._languages: dict[frozenset[str], frozenset[str]] = {}
-        """All sets of languages of documents, so that documents with equal sets share one
-        object."""
+        """Sets of languages, so that documents with equal sets share one object."""
 
     def tokenize(self, document: Fields) -> DocumentTokens:
         """Tokenize *document* and count its terms."""
@@ -287,7 +274,6 @@ class Vocabulary:
         for number, name in enumerate(self.weights):
             counts: dict[int, int] = {}
             value = document.get(name, "")
-            # A plain string is one text without a language.
             phrases = ((value, ""),) if isinstance(value, str) else value
             for text, language in phrases if value else ():
                 languages.add(language)
@@ -313,14 +299,9 @@ class Vocabulary:
 def spelt_words(
     counted: Sequence[DocumentTokens], vocabulary: Vocabulary, used: np.ndarray
 ) -> tuple[list[str], np.ndarray]:
-    """Return the words that occur in the documents as written, and for each word the row of its
-    term.
+    """Return the words of the documents as written, and for each word the row of its term.
 
-    Args:
-        counted: The documents.
-        vocabulary: Vocabulary of the documents.
-        used: Ids of the terms in the index, ascending. The position of an id is the row of its
-            term.
+    *used* are the ids of the terms in the index, ascending. The position of an id is its row.
     """
     numbers = concatenate_numbers([document.words for document in counted], 1)[:, 0]
     uses = np.bincount(numbers, minlength=len(vocabulary.words))
@@ -331,15 +312,14 @@ def spelt_words(
 
 
 def concatenate_numbers(parts: Iterable[bytes], width: int) -> np.ndarray:
-    """Return the int32 numbers that the bytes of *parts* contain, as rows of *width* numbers."""
+    """Return the int32 numbers in the bytes of *parts*, as rows of *width* numbers."""
     return np.frombuffer(b"".join(parts), np.int32).reshape(-1, width)
 
 
 def stable_order(numbers: np.ndarray) -> np.ndarray:
-    """Return the indices that sort *numbers*; equal numbers keep their order.
+    """Return the indices that sort *numbers*, int32 >= 0; equal numbers keep their order.
 
-    The numbers are int32, >= 0. They are sorted 16 bits at a time, because numpy does that in
-    linear time.
+    Sorting 16 bits at a time takes linear time.
     """
     order = np.argsort((numbers & 0xFFFF).astype(np.uint16), kind="stable")
     if numbers.size and int(numbers.max()) > 0xFFFF:

@@ -1,10 +1,8 @@
 """BM25F index of the words of documents, built from token counts; immutable and vectorized.
 
-After Robertson, Zaragoza and Taylor, *Simple BM25 extension to multiple weighted fields* (2004):
-the counts of a term in all fields are summed before saturation, and each field has its own length
-normalization. The length is compared with a quantile instead of the mean. The counts in far longer
-fields are discounted by the square, so that keyword stuffing gains little. Everything that does not
-depend on the query is computed at build time; a query reads only the postings of its words.
+After Robertson, Zaragoza and Taylor, *Simple BM25 extension to multiple weighted fields* (2004),
+with length normalization per field. Lengths are compared with a quantile instead of the mean. The
+counts in far longer fields are discounted by the square, so that keyword stuffing gains little.
 """
 
 from __future__ import annotations
@@ -42,16 +40,14 @@ Query: TypeAlias = str | Sequence[Token] | AnalyzedQuery
 """A text, its tokens, or the result of `BM25Index.analyze`."""
 _ENTRY_BYTES = 2 * np.dtype(np.int32).itemsize
 _TermMatches: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Three arrays about one word of a query: the matched documents, the word's share of the score of
-each document, and its share of the coverage of each document."""
+"""Matches of one word: documents, and the word's share of each document's score and coverage."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BM25Index:
-    """The documents that contain each term, and the weight of the term in each document."""
+    """The documents that contain each term, and the term's weight in each document."""
 
     size: int
-    """Number of documents."""
     fields: tuple[str, ...]
     """Names of the indexed fields, in the order that other arrays use."""
     languages: tuple[str, ...]
@@ -65,18 +61,16 @@ class BM25Index:
     idf: np.ndarray
     """Inverse document frequency of each term, float32, > 0."""
     offsets: np.ndarray
-    """Start of each term's postings in `positions` and `impacts`, and the end of the last,
+    """Start of each term's postings in `positions` and `impacts`, and the end of the last;
     int64."""
     positions: np.ndarray
     """Positions of the documents that contain a term, ascending within a term, int32."""
     impacts: np.ndarray
     """Score that the term of each posting adds to its document, float32."""
     entry_offsets: np.ndarray
-    """Start of each posting's fields in `entry_fields`, and the end of the last; int32, or int64 if
-    too large."""
+    """Start of each posting's fields in `entry_fields`, and the end of the last; int32 or int64."""
     entry_fields: np.ndarray
-    """Positions of the fields in which the document of a posting contains the term, ascending,
-    uint8."""
+    """Fields in which the document of a posting contains the term, ascending positions, uint8."""
     lengths: np.ndarray
     """Number of terms of each document in each field, int32, shape (documents, fields)."""
     _resolved: dict[Token, tuple[QueryTerm, ...]] = field(
@@ -87,21 +81,14 @@ class BM25Index:
     def build(cls, documents: Iterable[Fields], *, weights: Mapping[str, float]) -> BM25Index:
         """Index *documents*.
 
-        Args:
-            documents: Texts of the documents. All arrays about documents have this order.
-            weights: Weight of each field, > 0. Fields without a weight are not indexed.
+        *weights* are the weight of each indexed field, > 0. Other fields are not indexed.
         """
         vocabulary = Vocabulary(weights)
         return cls.compile(list(map(vocabulary.tokenize, documents)), vocabulary)
 
     @classmethod
     def compile(cls, counted: Sequence[DocumentTokens], vocabulary: Vocabulary) -> BM25Index:
-        """Index tokenized documents.
-
-        Args:
-            counted: The documents.
-            vocabulary: Vocabulary that tokenized the documents.
-        """
+        """Index documents that *vocabulary* tokenized."""
         weights = np.array(list(vocabulary.weights.values()))
         entries = concatenate_numbers([document.entries for document in counted], 2)
         sizes = np.array([len(document.entries) for document in counted], np.intp) // _ENTRY_BYTES
@@ -160,11 +147,7 @@ class BM25Index:
         return TrigramIndex(list(self.word_rows))
 
     def match(self, query: Query) -> Hits:
-        """Score every document for *query*.
-
-        Returns:
-            Scores and coverages; all zero for an empty query.
-        """
+        """Score every document for *query*. All scores are 0 for an empty query."""
         analyzed = self.analyze(query)
         scores = np.zeros(self.size, dtype=np.float32)
         coverage = np.zeros(self.size, dtype=np.float32)
@@ -205,16 +188,11 @@ class BM25Index:
         )
 
     def fields_containing(self, term: QueryTerm, whole: str = "") -> tuple[np.ndarray, np.ndarray]:
-        """Return the fields of each document that contain one word of a query.
-
-        Args:
-            term: The word. For an unknown word, its corrections are used.
-            whole: Name of a field that is checked for containing only this word; empty checks none.
+        """Return the fields of each document that contain one word of a query, or its corrections.
 
         Returns:
-            Two arrays with one item per document: the fields that contain the word, as a bit at the
-            position of each field, uint64; and True if the field *whole* contains only the word. An
-            identifier is contained in a field if all its parts are.
+            Two arrays with one item per document: a bit for each field that contains all parts of
+            the word, uint64; and True if the field *whole*, if given, contains only the word.
         """
         bits = np.zeros(self.size, dtype=np.uint64)
         is_whole = np.zeros(self.size, dtype=np.bool_)
@@ -228,7 +206,7 @@ class BM25Index:
         return bits, is_whole
 
     def occurs_in(self, row: int, mask: np.ndarray) -> bool:
-        """Return whether any document selected by *mask* contains the term at *row*."""
+        """Return whether any document in *mask* contains the term at *row*."""
         return bool(mask[self.positions[self.offsets[row] : self.offsets[row + 1]]].any())
 
     def _field_bits(self, row: int) -> np.ndarray:
@@ -243,9 +221,6 @@ class BM25Index:
         return bits
 
     def _contains(self, row: int, positions: Sequence[int]) -> np.ndarray:
-        """Return for each document in *positions* whether it contains the term at *row*, as
-        bools.
-        """
         documents = self.positions[self.offsets[row] : self.offsets[row + 1]]
         if not documents.size:
             return np.zeros(len(positions), dtype=np.bool_)
@@ -262,9 +237,7 @@ class BM25Index:
         return resolved
 
     def _units(self, token: Token) -> Iterator[Token]:
-        """Yield *token* itself if it has one part or the index contains it as a whole word, and
-        otherwise a token for each of its parts.
-        """
+        """Yield *token* if it has one part or is indexed as a whole, else a token for each part."""
         if len(token.parts) == 1 or self._wholes(token):
             yield token
             return
@@ -289,7 +262,6 @@ class BM25Index:
         return [self.terms[form] for form in dict.fromkeys(forms) if form in self.terms]
 
     def _foreign_stems(self, spelt: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-        """Yield the terms of the words *spelt*, stemmed in each language of the indexed texts."""
         for language in self.languages:
             if language:
                 yield tuple(stem(word, language) for word in spelt)
@@ -312,9 +284,7 @@ class BM25Index:
         )
 
     def _split_in_two(self, word: str) -> tuple[int, int] | None:
-        """Split *word* into two indexed words, at the cut nearest to its middle. Return the rows of
-        their terms, or None if no cut gives two indexed words.
-        """
+        """Return the rows of two indexed words, split from *word* nearest to its middle, if any."""
         if len(word) > parameters.MAX_WORD_LENGTH:
             return None
         middle = len(word) / 2
@@ -326,9 +296,7 @@ class BM25Index:
         return None
 
     def _match_term(self, term: QueryTerm, weight: float) -> _TermMatches:
-        """Return the documents that match *term*. The best expansion of the term counts for each
-        document.
-        """
+        """Return the documents that match *term*. The best expansion counts for each document."""
         matches = [self._match_rows(rows, share, weight) for rows, share in term.expansions]
         if len(matches) == 1:
             return matches[0]
@@ -358,12 +326,9 @@ class BM25Index:
 
 
 def _field_weights(ratios: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the weight of one occurrence of a term in each field of each document, before
-    saturation.
+    """Return the weight of one term occurrence in each field of each document, before saturation.
 
-    Args:
-        ratios: Length of each field as a multiple of the usual length, shape (documents, fields).
-        weights: Weights of the fields.
+    *ratios* are the fields' lengths as multiples of the usual length, shape (documents, fields).
     """
     ratios = ratios * np.maximum(ratios / parameters.LONG_FIELD, 1)
     counts: np.ndarray = weights / (1 - parameters.B + parameters.B * ratios)
@@ -371,21 +336,18 @@ def _field_weights(ratios: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _integer_type(count: int) -> type[np.signedinteger[Any]]:
-    """Return the integer type for numbers up to *count*: int32, or int64 if they do not fit."""
     return np.int32 if count <= np.iinfo(np.int32).max else np.int64
 
 
 def _lengths(
     positions: np.ndarray, numbers: np.ndarray, counts: np.ndarray, shape: tuple[int, int]
 ) -> np.ndarray:
-    """Return the number of terms of each document in each field, int32."""
     places = positions.astype(np.int64) * shape[1] + numbers
     sums = np.bincount(places, weights=counts, minlength=shape[0] * shape[1])
     return sums.astype(np.int32).reshape(shape)
 
 
 def _usual_lengths(lengths: np.ndarray) -> np.ndarray:
-    """Return the usual length of each field, as a quantile of its lengths that are not 0."""
     columns = [column[column > 0] for column in lengths.T]
     return np.array(
         [

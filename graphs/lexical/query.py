@@ -1,8 +1,7 @@
 """Queries resolved against a text index: matches of their words, and corrections of misspelt words.
 
-Candidates for a misspelt word share character trigrams with it, so the cost does not grow with the
-vocabulary. The edit distance then selects among them; if no candidate is near enough, the
-Jaro-Winkler similarity does.
+Candidates for a correction share character trigrams with the word. The edit distance selects among
+them, or else the Jaro-Winkler similarity.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ import numpy as np
 from graphs import parameters
 
 Expansion: TypeAlias = tuple[tuple[int, ...], float]
-"""Rows of the index terms that a document must all contain, and the share of the word's weight that
-such a match counts."""
+"""Rows of index terms that a document must all contain, and the match's share of the word's
+weight."""
 _MARK = "$"
 
 
@@ -26,19 +25,15 @@ class QueryTerm:
     """One word of a query, resolved against an index."""
 
     word: str
-    """The word as the query spells it."""
     expansions: tuple[Expansion, ...]
-    """Alternative matches of the word; for each document, the best one counts. Empty if no document
-    can match."""
+    """Alternative matches of the word; for each document, the best one counts."""
     weight: float
     """Inverse document frequency of the word, > 0."""
     is_spelling_correction: bool = False
     """True if the index does not contain the word. The expansions are then similar spellings."""
 
     def discounted(self, factor: float) -> QueryTerm:
-        """Return this term; if it is a spelling correction, its shares are multiplied by
-        *factor*.
-        """
+        """Return this term. The shares of a spelling correction are multiplied by *factor*."""
         if not self.is_spelling_correction:
             return self
         return replace(self, expansions=tuple((rows, s * factor) for rows, s in self.expansions))
@@ -49,7 +44,6 @@ class AnalyzedQuery:
     """A query whose words are looked up in an index, without scores of documents."""
 
     terms: tuple[QueryTerm, ...]
-    """The words of the query, as found in the index."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -68,9 +62,7 @@ class AnalyzedQuery:
 
     @property
     def known_share(self) -> float:
-        """Share of the query's words that documents contain in this spelling, weighted by idf, 0
-        to 1.
-        """
+        """Share of the query's words that documents contain in this spelling, by idf, 0 to 1."""
         spelt = (term for term in self.terms if term.expansions and not term.is_spelling_correction)
         return sum(term.weight for term in spelt) / self.weight
 
@@ -82,17 +74,16 @@ class Hits(AnalyzedQuery):
     scores: np.ndarray
     """BM25F score of each document, float32; 0 without a match."""
     coverage: np.ndarray
-    """Share of the query's words that each document matches, weighted by idf, float32 in [0, 1]."""
+    """Share of the query's words in each document, weighted by idf, float32 in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentMatches:
-    """Matches of a query in selected documents. Each list has one item per selected document."""
+    """Matches of a query in selected documents, one item per document in each list."""
 
     scores: list[float]
-    """BM25F score of each document."""
     coverage: list[float]
-    """Share of the query's words that each document matches, weighted by idf, in [0, 1]."""
+    """Share of the query's words in each document, weighted by idf, in [0, 1]."""
     words: list[tuple[str, ...]]
     """Words that each document matches, as the query spells them."""
 
@@ -100,9 +91,8 @@ class DocumentMatches:
 class TrigramIndex:
     """An immutable index of words by their character trigrams.
 
-    Args:
-        words: The words. The id of a word is its position. Words of more than 32 characters are
-            never suggested.
+    The id of a word is its position in *words*. Words of more than 32 characters are never
+    suggested.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -121,10 +111,8 @@ class TrigramIndex:
     def suggest(self, word: str) -> tuple[tuple[str, float], ...]:
         """Return indexed words of which *word* may be a misspelling.
 
-        Returns:
-            Up to three pairs of an indexed word and its share (how much a match of it counts), in
-            (0, 1], best first. Empty for words with digits or more than 32 characters, and if no
-            indexed word is similar.
+        These are up to three pairs of a word and its share (how much a match of it counts), in (0,
+        1], best first. Empty for words with digits or more than 32 characters.
         """
         has_digits = any(mark.isdigit() for mark in word)
         if len(word) > parameters.MAX_WORD_LENGTH or has_digits or not self._grams.size:
@@ -136,12 +124,11 @@ class TrigramIndex:
             return ()
         members = [self._members[self._offsets[row] : self._offsets[row + 1]] for row in rows]
         counts = np.bincount(np.concatenate(members), minlength=len(self._words))
-        # One edit changes at most three trigrams, so a word that shares less than a third of the
-        # trigrams is not similar.
+        # One edit changes at most three trigrams, so similar words share at least a third.
         sharing = (counts >= max(1, len(word) // 3)).nonzero()[0]
         if len(sharing) > parameters.MAX_CANDIDATES:
-            # More candidates are used if they share as many trigrams as the last one, so that the
-            # order of the words does not matter.
+            # Keep all words that share as many trigrams as the last one, so that their order does
+            # not matter.
             shared = counts[sharing]
             last = np.partition(shared, -parameters.MAX_CANDIDATES)[-parameters.MAX_CANDIDATES]
             sharing = sharing[shared >= last]
@@ -157,9 +144,6 @@ def _best_first(suggestion: tuple[str, float]) -> tuple[float, str]:
 
 
 def _similar_words(word: str, candidates: dict[int, str]) -> dict[int, float]:
-    """Return the ids of the candidates that are similar to *word*, each with its share (how much a
-    match of it counts).
-    """
     from rapidfuzz import process  # noqa: PLC0415  (only a misspelt word needs it)
     from rapidfuzz.distance import OSA, JaroWinkler  # noqa: PLC0415  (only a misspelt word needs it)
 
@@ -177,8 +161,9 @@ def _similar_words(word: str, candidates: dict[int, str]) -> dict[int, float]:
 
 
 def _trigrams(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return two parallel arrays with one item per trigram: the position of its word in *words*,
-    and its three characters packed into an int64. Each word has a boundary mark at both ends.
+    """Return two parallel arrays with one item per trigram: word position, and packed characters.
+
+    Each word has a boundary mark at both ends.
     """
     marked = "".join(f"{_MARK}{word}{_MARK}" for word in words)
     points = np.frombuffer(marked.encode("utf-32-le", "surrogatepass"), dtype="<u4")

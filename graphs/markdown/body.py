@@ -1,8 +1,6 @@
 """Body of a Markdown-LD text: sections, links and arrows.
 
-* Only the block structure is parsed. Facts do not need inline structure, and hostile text can make
-  its parsing slow.
-* A link to another document, ``[[a wikilink]]`` and ``A --predicate--> B`` are statements.
+Only the block structure is parsed, because hostile text can make inline parsing slow.
 """
 
 from __future__ import annotations
@@ -31,11 +29,9 @@ _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
 
 
 class Body:
-    """Parser of the body of one Markdown-LD text.
+    """Parser of the body of one Markdown-LD text with front matter.
 
-    Args:
-        text: The text, with its front matter.
-        path: Path of the text. Links in the text are relative to it.
+    Links in the text are relative to *path*.
 
     Raises:
         DocumentError: If the front matter is invalid.
@@ -76,17 +72,14 @@ class Body:
     def statements(self, prefixes: Mapping[str, str], notices: list[Notice]) -> Iterator[Edge]:
         """Yield the statements in order. An empty subject means the document itself.
 
-        Args:
-            prefixes: Namespaces that the document defines, keyed by prefix, for the predicates of
-                arrows.
-            notices: List to which a notice is added for each arrow that cannot be read.
+        *prefixes* are the document's namespaces. Arrows that cannot be read are added to *notices*.
         """
         for before, token in pairwise(self._tokens):
             if token.type != "inline":
                 continue
             lines = token.content.split("\n")
             if before.type == "heading_open":
-                # A heading is one line, even if it was written on several lines.
+                # A heading is one line, even if written on several.
                 lines = [" ".join(token.content.split())]
             for number, text in enumerate(lines, (token.map or [0])[0] + 1):
                 arrow = self._arrow(text, number, prefixes)
@@ -98,7 +91,7 @@ class Body:
                 yield from self._mentions(_CODE.sub("", text), number)
 
     def _arrow(self, text: str, line: int, prefixes: Mapping[str, str]) -> Edge | Notice | None:
-        # An arrow inside a code span is an example, an arrow between two code spans is a statement.
+        # An arrow inside a code span is an example. An arrow between two code spans is a statement.
         bare = _CODE.sub(lambda code: "`" * len(code[0]), text)
         end = bare.find("-->")
         start = bare.rfind("--", 0, max(end, 0))

@@ -3,8 +3,6 @@
 * ``parse(render(document)) == document`` for every document with an id, if its sections are
   complete Markdown without headings and unclosed fences.
 * A document is data. Its contents are not fetched, run or trusted.
-
-`add_edge` adds an edge to a text and leaves all other characters unchanged.
 """
 
 from __future__ import annotations
@@ -122,14 +120,13 @@ def render(document: Document) -> str:
 
 
 def read(path: str | Path) -> tuple[Document, ...]:
-    """Read the documents of a folder, a bundle or a single file.
+    """Read the documents of a folder, a bundle or a single file; empty for an empty folder.
+
+    The paths of the documents are relative to the folder.
 
     Args:
         path: A folder (every ``*.md`` under it, sorted by path), a JSON bundle ``{"version": 1,
             "documents": [{"path": …, "content": …}]}``, or one text.
-
-    Returns:
-        The documents, with paths relative to the folder; empty for an empty folder.
 
     Raises:
         GraphError: If *path* does not exist, or the bundle is malformed.
@@ -141,7 +138,7 @@ def read(path: str | Path) -> tuple[Document, ...]:
 def collect(path: str | Path) -> tuple[tuple[Document, ...], tuple[Notice, ...]]:
     """Read documents like `read`, but skip documents that cannot be read.
 
-    A text that was read before gives the same document object and is not parsed again.
+    A text that was read before gives the same document object.
 
     Returns:
         The readable documents, and notices of all skipped rules and documents.
@@ -163,11 +160,9 @@ def collect(path: str | Path) -> tuple[tuple[Document, ...], tuple[Notice, ...]]
 
 
 def write(documents: Iterable[Document], folder: str | Path) -> tuple[Path, ...]:
-    """Write *documents* into *folder*, which is created if necessary.
+    """Write *documents* into *folder*, which is created if necessary. Return the files in order.
 
-    Returns:
-        The files, in the order of the documents. A document without a path is named after its
-        title.
+    A document without a path is named after its title.
 
     Raises:
         GraphError: If a document's path leads out of the folder, or two documents have the same
@@ -193,7 +188,6 @@ _cached_parse = lru_cache(maxsize=MAX_REMEMBERED_DOCUMENTS)(parse)
 
 
 def _with_subject(edge: Edge, document: str) -> Edge:
-    """Replace an empty subject or ``this document`` in *edge* by *document*."""
     ends = (
         document if end.casefold() in _SELF_REFERENCES else end
         for end in (edge.subject, edge.object)
@@ -222,9 +216,7 @@ def _row(value: str | Link) -> str:
 
 
 def edge_rows(edges: Iterable[Edge], document: str) -> Iterator[str]:
-    """Yield *edges* as YAML list items for the front matter of the document with the id
-    *document*.
-    """
+    """Yield *edges* as YAML list items for the front matter of the document with this id."""
     for edge in edges:
         yield _mapping(
             subject="" if edge.subject == document else edge.subject,
@@ -247,7 +239,6 @@ def _mapping(**entries: str | float | tuple[str, ...]) -> str:
 
 
 def _value(value: str | float | tuple[str, ...]) -> str:
-    """Write *value* as unambiguous YAML, with texts in double quotes."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, float):
@@ -260,7 +251,6 @@ def _escape(mark: str) -> str:
 
 
 def _texts(path: Path) -> Iterator[tuple[str, bytes | str]]:
-    """Yield the path and the content of each document in the folder, bundle or file *path*."""
     if path.is_dir():
         for file in sorted(file for file in path.rglob("*.md") if file.is_file()):
             yield file.relative_to(path).as_posix(), file.read_bytes()
@@ -310,16 +300,9 @@ _FRONT = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.
 
 
 def add_edge(text: str, edge: Edge, *, path: str = "", forbidden: bool = False) -> str:
-    """Return *text* with *edge* added to its front matter, before existing edges.
+    """Return *text* with *edge* added to its front matter; unchanged if it contains the edge.
 
-    Args:
-        text: A Markdown-LD text.
-        edge: The edge, with a subject.
-        path: Path of the document, for messages.
-        forbidden: Forbid the edge instead of stating it.
-
-    Returns:
-        The new text, or *text* itself if it already contains the edge.
+    All other characters stay. With *forbidden*, the edge is forbidden instead of stated.
 
     Raises:
         DocumentError: If the text cannot be read, or cannot be edited safely.
@@ -341,9 +324,7 @@ def add_edge(text: str, edge: Edge, *, path: str = "", forbidden: bool = False) 
 
 
 def _insert(text: str, key: str, row: str) -> str:
-    """Insert the YAML list item *row* at the beginning of the list *key* in the front matter. A
-    missing list is created.
-    """
+    """Insert the YAML list item *row* at the start of the list *key*, created if missing."""
     end = "\r\n" if "\r\n" in text else "\n"
     front = _FRONT.match(text)
     if front is None:
@@ -357,9 +338,6 @@ def _insert(text: str, key: str, row: str) -> str:
 
 
 def _contents(document: Document, **added: Edge) -> tuple[object, ...]:
-    """Return the contents of *document* for comparison, without the order of edges. *added* has
-    edges to insert, keyed by field.
-    """
     fields = ("edges", "forbidden")
     edges = [{*getattr(document, name), *filter(None, [added.get(name)])} for name in fields]
     return replace(document, edges=(), forbidden=()), edges, len(document.notices)

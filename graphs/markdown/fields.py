@@ -1,7 +1,6 @@
 """Fields of the front matter: known keys and typed values.
 
-* Keys may be in snake_case or camelCase. An unknown key leaves a notice with a similar known name,
-  unless the author marked it as a private key.
+* Keys may be in snake_case or camelCase. An unknown key leaves a notice, unless it is private.
 * A rule that cannot be read is skipped with a notice; the rest of the document is used.
 """
 
@@ -76,12 +75,7 @@ _OBJECT = ("object", "object_id", "target", "target_id")
 
 
 class Fields:
-    """Front matter of one document, with access by field.
-
-    Args:
-        front: The front matter. Both spellings of a key are the same key.
-        path: Path of the document, for notices.
-    """
+    """Front matter of one document, with access by field."""
 
     def __init__(self, front: Mapping[Key, Value], *, path: str) -> None:
         self._path = path
@@ -95,22 +89,19 @@ class Fields:
         self._note_unknown(front)
 
     def one(self, name: str) -> str:
-        """Return the text of the field *name*; empty if the field is missing. Of texts in several
-        languages, the one in the document's language is returned.
+        """Return the text of the field *name*; empty if missing.
+
+        Of texts in several languages, the one in the document's language is preferred.
         """
         chosen = self._texts_in_language(name)
         return chosen.value if chosen else ""
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return the texts of the field *name* that have no language, in order and without empty
-        ones.
-        """
+        """Return the nonempty texts of the field *name* that have no language, in order."""
         return tuple(text.value for text in self._texts(name) if not text.language)
 
     def links(self, name: str) -> tuple[Link, ...]:
-        """Return the links of the field *name*, written as plain texts or as mappings with ``id``
-        and ``label``.
-        """
+        """Return the links of the field *name*: texts, or mappings with ``id`` and ``label``."""
         links = (self._link(value, name) for value in self._values(name))
         return tuple(link for link in links if link and link.target)
 
@@ -119,9 +110,7 @@ class Fields:
         yield from filter(None, (self._edge(value, name) for value in self._values(name)))
 
     def properties(self) -> Iterator[Edge | Text]:
-        """Yield the statements of the field for other predicates. An empty subject means the
-        document.
-        """
+        """Yield the statements with other predicates. An empty subject means the document."""
         for predicate, value in self._properties():
             if isinstance(value, list):
                 self._note_shape(value, "texts")
@@ -154,7 +143,6 @@ class Fields:
         return text
 
     def _note_unknown(self, front: Mapping[Key, Value]) -> None:
-        """Add a notice for each unknown key that is not a private key."""
         described = {
             word for entry in self._values("texts") if isinstance(entry, dict) for word in entry
         }
@@ -174,7 +162,6 @@ class Fields:
         return [item for value in self._all_values(name) for item in _as_list(value)]
 
     def _texts(self, name: str) -> Iterator[Text]:
-        """Yield the texts of the field *name*. A mapping contains one text per language."""
         predicate = _PREDICATES.get(name, "")
         for value in self._all_values(name) if name in SINGLE_TEXTS else self._values(name):
             if isinstance(value, dict) and predicate:
@@ -269,7 +256,6 @@ class Fields:
         return predicate
 
     def _properties(self) -> Iterator[tuple[str, Value]]:
-        """Yield the predicate and value of each entry in the field for other predicates."""
         for value in self._values("texts"):
             if not isinstance(value, dict):
                 self._note_shape(value, "texts")

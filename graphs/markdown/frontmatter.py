@@ -15,7 +15,7 @@ import yaml
 from graphs.errors import DocumentError
 from graphs.parameters import MAX_FRONT_MATTER_BYTES, MAX_FRONT_MATTER_DEPTH
 
-# If available, libyaml is ten times faster and gives the same events.
+# libyaml is ten times faster and gives the same events.
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TOO_DEEP = f"the front matter is nested deeper than {MAX_FRONT_MATTER_DEPTH}: flatten it"
 
@@ -42,15 +42,9 @@ Value: TypeAlias = "Scalar | list[Value] | dict[Key, Value]"
 
 
 def read(block: str, *, path: str = "", line: int = 2) -> dict[Key, Value]:
-    """Read a front matter block.
+    """Read a front matter block, without its fences; empty for an empty block.
 
-    Args:
-        block: Text between the fences.
-        path: Path of the document, for messages.
-        line: Line number in the document on which the block begins.
-
-    Returns:
-        The mapping, with keys of the class `Key`; empty for an empty block.
+    *line* is the block's first line number in the document.
 
     Raises:
         DocumentError: If the block is not a mapping, or uses a refused feature.
@@ -60,8 +54,7 @@ def read(block: str, *, path: str = "", line: int = 2) -> dict[Key, Value]:
         raise reader.fault("the front matter is longer than 64 kB: move text into the body")
     try:
         events = yaml.parse(block.encode("utf-8"), Loader=_LOADER)
-        # The first two events are the starts of stream and document. An empty document has no
-        # values.
+        # The first two events start the stream and the document. An empty document has no values.
         front = next(reader.values(islice(events, 2, None)), {})
     except UnicodeEncodeError as error:
         raise reader.fault(
@@ -89,7 +82,6 @@ class _Reader:
         return DocumentError(detail, path=self.path, line=self.line + offset)
 
     def values(self, events: Iterator[yaml.Event], depth: int = 0) -> Iterator[Value]:
-        """Yield the values until the end of the current list or mapping."""
         for event in events:
             if not isinstance(event, yaml.NodeEvent):
                 return

@@ -1,14 +1,10 @@
 """Import and export of the graph as RDF text. Nothing is fetched.
 
-* Groups, topics and kinds of data become SKOS concepts of one scheme. Its top concepts have no
-  broader concept. A node read from a file has the property ``prov:wasDerivedFrom``.
-* A statement with a weight or derived by a rule is written twice: plainly, and as an
-  ``rdf:Statement`` with weight, rule, file and line. The id of this node is a hash of the
-  statement, so equal graphs give equal texts. The import reads its properties into the fact.
+* Groups, topics and kinds of data become SKOS concepts of one scheme.
+* A statement with a weight or a rule is also written as an ``rdf:Statement`` with weight, rule,
+  file and line.
 * Ids that are not IRIs get the base IRI of documents.
-* JSON-LD is checked before it is parsed. References to other contexts are refused everywhere; only
-  the context of the vocabulary may be named.
-* Sizes and depths are limited. Problems raise `DocumentError`.
+* JSON-LD may name no context but the vocabulary's.
 """
 
 from __future__ import annotations
@@ -52,13 +48,12 @@ _RDFLIB_ERRORS = (
     AttributeError,
     AssertionError,
 )
-"""Errors that rdflib raises for invalid text."""
 
 
 def to_turtle(facts: Iterable[Fact]) -> str:
     """Write *facts* as Turtle."""
     graph = to_rdf(facts)
-    # The predicates are sorted, so that namespaces without a prefix get the same numbers each time.
+    # Sorted, so that namespaces without a prefix get the same numbers each time.
     for predicate in sorted(map(str, graph.predicates(unique=True))):
         with suppress(ValueError):
             graph.compute_qname(predicate)
@@ -99,10 +94,7 @@ def to_rdf(facts: Iterable[Fact]) -> Graph:
 def from_turtle(text: str, *, path: str = "", declared: bool = True) -> tuple[Fact, ...]:
     """Read Turtle or N-Triples as facts, in the order of the text.
 
-    Args:
-        text: Turtle. Blank nodes are numbered in the order of the text.
-        path: Path of the text, for errors and facts.
-        declared: True if the host is the author of the text.
+    *path* is used in errors and facts. *declared* means that the host is the author of the text.
 
     Raises:
         DocumentError: If the text cannot be read.
@@ -143,9 +135,6 @@ def _triples(fact: Fact) -> Iterator[Triple]:
 
 
 def _reify(fact: Fact, triple: Triple) -> Iterator[Triple]:
-    """Yield the triples of the ``rdf:Statement`` that describes *fact*. *triple* states the same
-    fact plainly.
-    """
     name = hashlib.sha256(" ".join(part.n3() for part in triple).encode()).hexdigest()[:32]
     node = URIRef(vocabulary.STATEMENT_BASE + name)
     yield node, RDF.type, RDF.Statement
@@ -188,7 +177,6 @@ class _LosslessConverter(Converter):
     def add_to_node(
         self, graph: Any, s: Any, p: Any, o: Any, s_node: dict[str, Any], nodemap: Any
     ) -> None:
-        """Add the value *o* of the predicate *p* to the output of the node *s*."""
         nothings = [(key, value) for key, value in s_node.items() if not value]
         super().add_to_node(graph, s, p, o, s_node, nodemap)
         for key, value in nothings:
@@ -197,7 +185,6 @@ class _LosslessConverter(Converter):
 
 
 def _with_sorted_lists(value: object) -> object:
-    """Return a copy of *value* in which every list is sorted by the text of its items."""
     if isinstance(value, dict):
         return {key: _with_sorted_lists(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -213,14 +200,10 @@ def _check_size(text: str, path: str) -> None:
 def _with_written_contexts(
     value: Any, path: str, *, depth: int = 0, is_context: bool = False
 ) -> Any:
-    """Return *value* with the vocabulary's context inserted where it is named. A reference to
-    another context raises an error.
+    """Return the JSON *value* with the vocabulary's context inserted where it is named.
 
-    Args:
-        value: JSON, or part of it.
-        path: Path of the text, for messages.
-        depth: Nesting depth of *value*.
-        is_context: True if *value* is a context.
+    Raises:
+        DocumentError: If another context is named, or *value* is nested too deeply.
     """
     if depth > MAX_RDF_DEPTH:
         raise DocumentError(f"nested deeper than {MAX_RDF_DEPTH}: flatten it", path=path)
@@ -257,9 +240,6 @@ class _OrderedStore(Memory):
 
 
 def _read_facts(text: str, form: str, *, path: str, declared: bool) -> tuple[Fact, ...]:
-    """Read *text* in the rdflib format *form*: ``turtle``, or ``json-ld`` whose contexts are
-    inserted.
-    """
     store = _OrderedStore()
     graph = Graph(store=store, bind_namespaces="none")
     try:
@@ -270,7 +250,7 @@ def _read_facts(text: str, form: str, *, path: str, declared: bool) -> tuple[Fac
         raise DocumentError("nested too deeply: flatten it", path=path) from error
     except _RDFLIB_ERRORS as error:
         raise DocumentError(f"not {form}: {error}", path=path) from error
-    # A node that describes a statement is ignored if the text does not make that statement.
+    # A node about a statement is ignored if the text does not make that statement.
     nodes = {
         tuple(graph.value(node, part) for part in (RDF.subject, RDF.predicate, RDF.object)): node
         for node in graph.subjects(RDF.type, RDF.Statement)
@@ -312,8 +292,9 @@ def _node(node: Any, names: dict[BNode, str]) -> str:
 
 
 def _with_statement(fact: Fact, graph: Graph, node: Node) -> Fact:
-    """Return *fact* with the weight, rule, file and line that *node* states. A fact derived by a
-    rule is never declared.
+    """Return *fact* with the weight, rule, file and line that *node* states.
+
+    A fact derived by a rule is never declared.
     """
     weight, origin, line, source = (
         str(graph.value(node, predicate) or "")

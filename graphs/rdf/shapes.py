@@ -1,6 +1,4 @@
-"""SHACL validation of a graph against the shapes of the dialect. Requires the extra ``shacl``
-(pyshacl).
-"""
+"""SHACL validation of a graph against the dialect's shapes. Requires the extra ``shacl``."""
 
 from __future__ import annotations
 
@@ -31,15 +29,12 @@ class ShapeViolation:
     """Wrong value; empty if a value is missing."""
     severity: Literal["violation", "warning"]
     detail: str
-    """Description of the violation."""
 
 
 def validate(facts: Iterable[Fact], *, shapes: str = "") -> tuple[ShapeViolation, ...]:
     """Validate *facts* against the SHACL shapes of the Markdown-LD dialect, and against *shapes*.
 
-    Args:
-        facts: The graph.
-        shapes: Further SHACL shapes in Turtle. Their imports are not fetched.
+    *shapes* are further SHACL shapes in Turtle. Their imports are not fetched.
 
     Returns:
         The violations, most severe first and without duplicates.

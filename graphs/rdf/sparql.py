@@ -1,10 +1,10 @@
 """Read-only SPARQL queries over facts: SELECT, ASK, CONSTRUCT and DESCRIBE.
 
 * Nothing is fetched, except from endpoints that the caller allows for SERVICE. The caller's
-  functions query them, outside the process of the query.
-* Each query runs in its own process, which ends itself at its time limit. Answers are plain values.
-* A query is parsed and checked before it runs. Updates, FROM, GRAPH, and SERVICE with an endpoint
-  that is not allowed are refused.
+  functions query them.
+* Each query runs in its own process, which ends itself at its time limit.
+* A query is checked before it runs. Updates, FROM, GRAPH and SERVICE with other endpoints are
+  refused.
 """
 
 from __future__ import annotations
@@ -49,21 +49,18 @@ sys.path.append(sys.argv[1])
 from graphs.rdf.sparql import serve
 serve(sys.stdin, sys.stdout)
 """
-"""Python code that the query process runs. It adds the folder of the package to the import path,
-because a new interpreter may not find the package."""
+"""Program of the query process. A new interpreter may not find the package without its path."""
 _REFUSED_PARTS: Mapping[str, str] = {
     "DatasetClause": "FROM is refused: there is only one graph, and nothing is fetched",
     "GraphGraphPattern": "GRAPH is refused: there is only one graph",
 }
 _SERVICE = re.compile(r"service\s*<(.*?)>\s*\{(.*)\}\s*", re.DOTALL | re.IGNORECASE)
 AskService: TypeAlias = Callable[[str], Mapping[str, Any]]
-"""Function that sends a query to an endpoint and returns SPARQL results in JSON, or raises
-`QueryError`."""
+"""Sends a query to an endpoint and returns SPARQL results in JSON, or raises `QueryError`."""
 NO_SERVICES: Mapping[str, AskService] = {}
 _RDFLIB_ERRORS = (
     SPARQLError, NotImplementedError, ValueError, TypeError, LookupError, AttributeError, re.error
 )  # fmt: skip
-"""Errors that rdflib raises for invalid queries."""
 Kind: TypeAlias = Literal["select", "ask", "construct", "describe"]
 
 
@@ -89,8 +86,7 @@ class Answer:
 
     kind: Kind
     columns: tuple[str, ...] = ()
-    """Names of the variables in order; for CONSTRUCT and DESCRIBE, subject, predicate and
-    object."""
+    """Names of the variables in order; for CONSTRUCT and DESCRIBE, subject, predicate, object."""
     rows: tuple[Row, ...] = ()
     """Solutions, with None for unbound variables; for CONSTRUCT and DESCRIBE, the triples."""
     value: bool | None = None
@@ -111,12 +107,10 @@ def query_sparql(
 
     Args:
         facts: The graph.
-        text: SPARQL. The prefixes of the vocabulary are predefined. Updates, FROM and GRAPH are
-            refused.
+        text: SPARQL without updates, FROM and GRAPH. The prefixes of the vocabulary are predefined.
         limit: Maximum number of rows or triples.
         timeout_s: Time limit in seconds, without the start of the process.
-        services: Functions that query the endpoints allowed for SERVICE, keyed by IRI. Without any,
-            SERVICE is refused.
+        services: Functions that query the endpoints allowed for SERVICE, keyed by IRI.
 
     Raises:
         QueryTimeoutError: If the query exceeds the time limit.
@@ -162,7 +156,7 @@ def _exchange(
 ) -> Any:
     """Return the reply of the query process, or None if it ended without one.
 
-    Requests of the process to endpoints are answered in the meantime.
+    Meanwhile, requests of the process to endpoints are answered.
     """
     requests, replies = cast("IO[str]", child.stdin), cast("IO[str]", child.stdout)
     with suppress(BrokenPipeError):
@@ -181,8 +175,7 @@ def _write(file: IO[str], message: object) -> None:
 
 
 def serve(requests: IO[str], replies: IO[str]) -> None:
-    """Answer one request of `query_sparql` inside the query process, with an answer or an error
-    text.
+    """Answer one request of `query_sparql` inside the query process, maybe with an error text.
 
     A watchdog outside Python's own threads ends the process at the time limit, even during a
     hostile regular expression.
@@ -213,9 +206,7 @@ def answer(
     limit: int = parameters.QUERY_LIMIT,
     services: Mapping[str, AskService] = NO_SERVICES,
 ) -> Answer:
-    """Answer the SPARQL query *text* over *graph*, with the checks of `query_sparql` but without a
-    time limit.
-    """
+    """Answer the SPARQL query *text* over *graph* like `query_sparql`, but without a time limit."""
     CUSTOM_EVALS["service"] = partial(_evaluate_service, services)
     try:
         result = graph.query(_parse(text, services))
@@ -244,8 +235,9 @@ def answer(
 def _evaluate_service(
     services: Mapping[str, AskService], context: QueryContext, part: CompValue
 ) -> Iterator[FrozenBindings]:
-    """Evaluate a SERVICE part of a query with the caller's functions. It replaces the function of
-    rdflib, which would fetch any URL in a query.
+    """Evaluate a SERVICE part of a query with the caller's functions.
+
+    This replaces the function of rdflib, which would fetch any URL in a query.
     """
     if part.name != "ServiceGraphPattern":
         # This error makes rdflib evaluate the part as usual.

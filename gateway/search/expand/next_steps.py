@@ -1,14 +1,8 @@
 """Suggestions of the next tool after the tools just used, from the graph and past calls.
 
-* Edges of the graph count most: declared and derived next steps, tools that accept the produced
-  data, and edges learned from past calls. Next steps that the host declares come before all others.
-* Similarity to the task, similarity to the tool just used and a shared server also count. In a long
-  task, only the clause that the last tool fulfilled and the next two clauses count in addition.
-* Without vectors, a suggestion needs an edge, or words in common with the task.
-
-Only candidates are scored: the tools nearest to the task, to its next clauses and to the tool just
-used (`CANDIDATES` for each search), and all tools to which an edge leads. The nearest tools are
-also searched among the servers of the tools just used, if these servers are large.
+Edges of the graph count most, and next steps that the host declares come first. Similarity to the
+task, similarity to the tool just used and a shared server also count. Without vectors, a tool is
+suggested only if it has an edge or words in common with the task.
 """
 
 from __future__ import annotations
@@ -61,16 +55,9 @@ async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gatew
     limit: int,
     usage: UsageSignals = NO_SIGNALS,
 ) -> tuple[Match, ...]:
-    """Suggest tools to use after *tools*, best first. *tools* themselves are never suggested.
+    """Suggest tools to use after *tools*, best first, without *tools* themselves.
 
-    Args:
-        search: Search whose embedder embeds the task. Without an embedder only words count.
-        snapshot: The index.
-        tools: Ids or names of the tools just used, as for `Gateway.invoke`, the last one last.
-        query: The task; blank if unknown.
-        filters: Filters that the suggestions must pass.
-        limit: Maximum number of suggestions.
-        usage: Signals learned from past calls.
+    The arguments are those of `Gateway.next_steps`. The embedder of *search* embeds *query*.
 
     Raises:
         UnknownToolError: If one of *tools* is not in the catalog.
@@ -111,9 +98,6 @@ async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gatew
 async def _read_task(
     snapshot: Snapshot, text: str, embed: Embed | None, options: SearchOptions
 ) -> Query:
-    """Return the task as a query. It has vectors if the catalog has vectors and embedding
-    succeeds.
-    """
     query = Query(text=text).split()
     if embed is None or snapshot.vectors is None:
         return query
@@ -126,21 +110,18 @@ async def _read_task(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Reason:
-    """One reason to use a tool next. It contributes candidates, and it scores every candidate."""
+    """One reason to use a tool next. It contributes candidates and scores every candidate."""
 
     nearest: Positions
-    """Eligible positions that this reason contributes to the candidates, at most a few hundred."""
+    """Positions of the tools that this reason contributes to the candidates."""
     score: Callable[[Positions], Vector]
-    """Returns this reason's part of the scores at given positions, in deviations."""
+    """Returns the weighted scores of the tools at given positions, in deviations."""
 
 
 def _task_reasons(
     snapshot: Snapshot, used: Sequence[int], query: Query, mask: Mask, options: SearchOptions
 ) -> list[Reason]:
-    """Return reasons to use a tool next: nearness to the task, words of the task, and next clauses.
-
-    Without vectors, the only reason is the words of the task.
-    """
+    """Return reasons from the task: its words and, with vectors, nearness and its next clauses."""
     index, lexical = snapshot.vectors, snapshot.lexical
     words = [score_lexical(lexical, query).scores, *score_clauses(lexical, query)]
     named = top(np.where(mask, words[0], np.float32(0)), CANDIDATES)
@@ -177,7 +158,7 @@ def _nearness_reason(
 ) -> Reason:
     """Return a reason that scores tools by nearness to *vectors*, times *weight*.
 
-    Candidates come from every mask. Deviations are measured among the entities of the first mask.
+    The nearest tools in every mask are candidates. Deviations refer to the first mask.
     """
     results = [index.search(vectors, mask=eligible, count=CANDIDATES) for eligible in masks]
     nearest = results[0]
@@ -192,8 +173,8 @@ def _neighbour_reason(
 ) -> Reason:
     """Return a reason that scores tools by similarity to the tool at the position *last*.
 
-    The similarity is a cosine after subtraction of *mean*, the catalog's mean vector. Features
-    common to all tools therefore do not make two tools similar.
+    The similarity is a cosine after subtraction of *mean*, the catalog's mean vector, so that
+    features common to all tools do not count.
     """
     away = index.rows(np.asarray([last]))[0] - mean
     sample = sample_of(np.flatnonzero(masks[0]))
@@ -216,17 +197,12 @@ def _neighbour_reason(
 
 
 def _masks_to_search(snapshot: Snapshot, used: Sequence[int], mask: Mask) -> list[Mask]:
-    """Return the masks in which the nearest tools are searched.
-
-    The first is *mask*. The second contains only entities on the servers of the tools at *used*,
-    and is left out if they are few.
-    """
+    """Return *mask*, and its part on the servers of *used* if larger than `CANDIDATES`."""
     near = mask & _server_mask(snapshot, used)
     return [mask] if np.count_nonzero(near) <= CANDIDATES else [mask, near]
 
 
 def _server_mask(snapshot: Snapshot, used: Sequence[int]) -> Mask:
-    """Return a mask of the entities on the servers of the tools at *used*, shape (n,)."""
     servers = {snapshot.entities[position].server for position in used}
     masks = [snapshot.eligibility.has("server", server) for server in servers]
     return np.asarray(np.any(masks, axis=0))
@@ -234,27 +210,26 @@ def _server_mask(snapshot: Snapshot, used: Sequence[int]) -> Mask:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NextStepScores:
-    """Scores of the next-step candidates, without learned edges."""
+    """Scores of the next-step candidates, before learned edges are added."""
 
     graph: ToolGraph
     last: int
-    """Position of the tool just used."""
     positions: Positions
-    """Positions of the candidates, ascending, shape (m,). All may be suggested."""
+    """Positions of the candidates, ascending, shape (m,)."""
     scores: Vector
     """Score of each candidate, shape (m,)."""
     supported: Mask
-    """True for a candidate near to the task by vectors or words, shape (m,)."""
+    """True for a candidate with words of the task; always True with vectors; shape (m,)."""
     edges: Mapping[int, Neighbour]
     """Next steps from the graph, keyed by the position of the next tool."""
 
     def best(
         self, limit: int, learned: LearnedSteps, *, supported_only: bool = False
     ) -> tuple[Supplement, ...]:
-        """Return the *limit* best suggestions. Learned edges are added to the scores first.
+        """Add learned edges to the scores, and return the *limit* best suggestions.
 
-        A learned edge does not change the score of a next step that the host declares, and does not
-        lift another tool above such a step.
+        Next steps that the host declares keep their scores and stay before all tools that a learned
+        edge lifts. If *supported_only*, each suggestion needs a path or `supported`.
         """
         scores = dict(zip(self.positions.tolist(), self.scores.tolist(), strict=True))
         declared = {place for place, edge in self.edges.items() if is_declared(edge)}
@@ -289,15 +264,10 @@ def score_next_steps(
     mask: Mask,
     learned: LearnedSteps,
 ) -> NextStepScores:
-    """Score the tools that may come after the tools at *used*, which are excluded.
+    """Score the tools that may come after the tools at *used*. Those at *used* are excluded.
 
-    Args:
-        snapshot: The index. It must have a graph.
-        used: Positions of the tools just used, the last one last; not empty.
-        reasons: Reasons to use a tool next, from the text and clauses of the task; empty if the
-            task is unknown.
-        mask: Entities that may be suggested.
-        learned: Learned edges. They add candidates, but do not change scores here.
+    The snapshot must have a graph, and *used* must not be empty. Learned edges add candidates, but
+    do not change scores here.
     """
     index, graph = snapshot.vectors, snapshot.graph
     if graph is None:
@@ -310,7 +280,7 @@ def score_next_steps(
     pools += [np.flatnonzero(near & mask)[:CANDIDATES], np.array([*edges], dtype=np.intp)]
     pools.append(np.array([*confidences(graph, learned, used[-1])], dtype=np.intp))
     if index is None:
-        # Without vectors the other entities differ only by name, so take the first ones.
+        # Without vectors, other tools differ only by name, so add the first ones.
         pools.append(np.flatnonzero(mask)[:CANDIDATES])
     positions = np.unique(np.concatenate(pools))
     positions = positions[mask[positions] & ~np.isin(positions, used)]
@@ -331,7 +301,7 @@ def score_next_steps(
 
 
 def _add_edges(scores: Vector, positions: Positions, edges: Mapping[int, Neighbour]) -> None:
-    """Add the weights of graph edges to *scores*. Declared next steps come before all others."""
+    """Add the weights of *edges* to *scores* in place. Declared next steps get the best scores."""
     is_declared_step = np.zeros(len(positions), dtype=np.bool_)
     for place in np.flatnonzero(np.isin(positions, [*edges])):
         edge = edges[int(positions[place])]
@@ -346,7 +316,7 @@ def _add_edges(scores: Vector, positions: Positions, edges: Mapping[int, Neighbo
 def _edges_after(graph: ToolGraph, used: Sequence[int], mask: Mask) -> dict[int, Neighbour]:
     """Return the graph's next steps after the tools at *used*, keyed by the next tool's position.
 
-    Declared edges take precedence.
+    If a tool has a declared edge and a derived one, the declared edge counts.
     """
     edges: dict[int, Neighbour] = {}
     for declared in (True, False) if graph.has_declared else (False,):
@@ -354,7 +324,7 @@ def _edges_after(graph: ToolGraph, used: Sequence[int], mask: Mask) -> dict[int,
             graph.index,
             [graph.nodes[position] for position in used],
             role="next_step",
-            # Exclude ineligible entities during the expansion, because they would use up its limit.
+            # Exclude ineligible entities here, because they would use up the limit.
             excluded=graph.excluded(mask),
             declared_only=declared,
             limit=parameters.MAX_STEP_EDGES,
@@ -366,16 +336,8 @@ def _edges_after(graph: ToolGraph, used: Sequence[int], mask: Mask) -> dict[int,
 def following_clauses(clauses: Matrix, index: CatalogVectors, mean: Vector, used: int) -> Matrix:
     """Return the clause of a long request that a tool fulfilled, and the next two clauses.
 
-    People usually write the clauses of a request in the order of execution.
-
-    Args:
-        clauses: Unit vectors of the request's clauses, in their order, shape (c, d).
-        index: The vectors of the catalog.
-        mean: Mean vector of the catalog.
-        used: Position of the tool in the snapshot.
-
-    Returns:
-        At most three rows of *clauses*; empty if the request has fewer than two clauses.
+    People usually write clauses in the order of execution. Empty if *clauses* has fewer than two
+    rows, shape (c, d). *mean* is the mean vector of the catalog, and *used* the tool's position.
     """
     if len(clauses) < 2:
         return clauses[:0]
@@ -385,7 +347,6 @@ def following_clauses(clauses: Matrix, index: CatalogVectors, mean: Vector, used
 
 
 def _dot_products(index: CatalogVectors, vector: Vector, positions: Positions) -> Vector:
-    """Return the dot products of *vector* with the rows of *index* at *positions*, shape (m,)."""
     products: Vector = index.similarities(vector[None], positions)[0]
     return products
 

@@ -1,7 +1,9 @@
 """Supplements: graph neighbours of the matches, as three bounded lists. Pure.
 
-The *window* is the head of the ranking, bounded by rank and score at every catalog size.
+The *window* is the head of the ranking, bounded by rank and score. Only declared edges, and
+reliable derived prerequisites of the first match, may lead out of it.
 
+<<<<<<< HEAD
 * Edges are followed only from the best match of each query. Edges of lower matches are seldom
   useful.
 * Edges that the host declares are listed wherever they lead. So are prerequisites of the first
@@ -14,6 +16,13 @@ The *window* is the head of the ranking, bounded by rank and score at every cata
 * Learned edges are added to the graph at each search and are not compiled, so that deleted calls
   have no effect at once. Declared edges take precedence, and forbidden ones are never suggested.
 * The graph adds entities. It never reorders matches.
+=======
+* Edges are followed only from the best match of each query.
+* If vectors ranked, entities outside the window do not become proxies. If words or the graph
+  ranked, prerequisites outside the window do not, because a rank by words does not show nearness.
+* Declared edges enter a list before derived ones.
+* Learned edges are added at each search, so that deleted calls have no effect at once.
+>>>>>>> wa
 """
 
 from __future__ import annotations
@@ -34,8 +43,8 @@ from graphs.expansion import Expansion, Neighbour, expand
 from graphs.facts.vocabulary import PREDICATES
 
 Nearness = Callable[[Sequence[int]], Vector]
-"""Returns how near the entity at each given position is to the request, shape (count,). Larger is
-nearer; the scale does not matter."""
+"""Returns the nearness of the entities at given positions to the query, on any scale; larger is
+nearer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +52,12 @@ class Supplement:
     """One graph neighbour of a match."""
 
     position: int
-    """Position of the entity in the snapshot."""
     score: float
+<<<<<<< HEAD
     """Strength of the path, 0 to 1. For suggested next steps, in deviations."""
+=======
+    """Strength of the path, 0 to 1. Without a path, the share of the query's words in the node."""
+>>>>>>> wa
     path: tuple[PathStep, ...] = ()
     """Path from the match to the entity; empty for a next step suggested by similarity."""
     direct: bool = True
@@ -60,52 +72,45 @@ class Supplements:
     related: list[Supplement] = field(default_factory=list)
     next_steps: list[Supplement] = field(default_factory=list)
     visited: int = 0
-    """Number of graph nodes visited to find the supplements."""
+    """Number of graph nodes visited."""
 
 
 @dataclass(eq=False, repr=False)
 class Gatherer:
-    """Collects the graph neighbours of the matches.
-
-    Args:
-        graph: The compiled graph.
-        primaries: Positions of the matches, best first.
-        seeds: Positions of the best match of each query. Edges are followed from them.
-        window: Positions to which derived related tools and next steps are limited.
-        mask: Eligible entities, shape (n,).
-        options: Maximum length of each list.
-        nearness: Orders prerequisites with equal distance and strength.
-        is_semantic: True if vectors chose the window. If False, declared related tools and next
-            steps become proxies even outside the window.
-    """
+    """Collects the graph neighbours of the matches."""
 
     graph: ToolGraph
     primaries: Sequence[int]
+    """Positions of the matches, best first."""
     _: KW_ONLY
     seeds: Sequence[int]
+    """Positions of the best match of each query. Edges are followed from them."""
     window: Collection[int]
+    """Positions to which derived next steps are limited."""
     mask: Mask
     options: SearchOptions
     nearness: Nearness
+    """Orders prerequisites with equal distance and strength."""
     is_semantic: bool = True
+    """True if vectors chose the window. If False, declared related tools and next steps become
+    proxies even outside the window."""
 
     def __post_init__(self) -> None:
-        """Start with empty lists."""
         self.inside = frozenset(position for position in self.window if self.mask[position])
-        """Eligible positions of the window."""
         self.excluded = self.graph.excluded(self.mask)
-        """Tests whether a node is ineligible. Such nodes must not be part of a path either, because
-        callers see paths."""
+        """Tests if a node is ineligible. Paths avoid such nodes too, because callers see paths."""
         self.listed = set(self.primaries)
-        """Positions of all matches and all listed supplements. An entity is in one list only,
-        except for matches that other matches need."""
+        """Positions of all matches and listed supplements. Only a match may be listed again."""
         self.added = Supplements()
 
     def gather(self, learned: LearnedSteps) -> Supplements:
         """Return the supplements of the matches.
 
-        Args:
-            learned: Learned next steps. They are listed after declared ones.
+<<<<<<< HEAD
+        Learned next steps are listed after declared ones.
+=======
+        *text_hits* are pairs of position and share of the query's words in the graph node, 0 to 1.
+>>>>>>> wa
         """
         for declared in (True, False) if self.graph.has_declared else (False,):
             self.add_prerequisites(declared=declared)
@@ -117,13 +122,10 @@ class Gatherer:
         return self.added
 
     def add_prerequisites(self, *, declared: bool) -> None:
-        """List prerequisites of the best matches, by match and then by distance, up to the limit.
+        """List declared or derived prerequisites of the best matches, by match, then by distance.
 
-        A match that a better match needs is also listed as a prerequisite, and does not count
-        towards the limit. It moves up where all lists are shown as one.
-
-        Args:
-            declared: True to list the prerequisites that the host declares, False for derived ones.
+        A match that a better match needs is listed too, outside the limit. It thereby moves up
+        where all lists are shown as one.
         """
         if self.options.prerequisites == "off":
             return
@@ -155,10 +157,9 @@ class Gatherer:
     def _prerequisites_of(
         self, primary: int, *, declared: bool, hops: int
     ) -> Iterator[tuple[int, Neighbour]]:
-        """Yield the prerequisites of the match at *primary*, ordered by distance, strength and
-        nearness.
+        """Yield the prerequisites of the match at *primary*, at most *hops* edges away.
 
-        They may be more than the limit of the list. *hops* is the maximum distance in edges.
+        They are ordered by distance, strength and nearness.
         """
         node = self.graph.nodes[primary]
         if not self.graph.has_prerequisites(node, declared=declared):
@@ -182,11 +183,10 @@ class Gatherer:
         yield from (pair for pair, _ in ordered)
 
     def _may_list(self, neighbour: Neighbour, *, direct: bool, far: bool) -> bool:
-        """Return whether *neighbour* may be listed as a prerequisite, if the list is not full.
+        """Return whether *neighbour* may be listed as a prerequisite.
 
         * A match, or an entity inside the window: if each step is reliable, or if it is one edge
-          from a document. Tools with arguments and results of equal names are next steps, not
-          prerequisites.
+          from a document. Equal names of arguments and results are not reliable.
         * Declared and outside the window: unless the host limits prerequisites to the window.
         * Derived and outside the window: if each step is reliable, and only for the first match.
         """
@@ -200,7 +200,7 @@ class Gatherer:
         )
 
     def add_neighbours(self, role: Literal["related", "next_step"], *, declared: bool) -> None:
-        """List the neighbours with this role that are not in a list yet, until the list is full."""
+        """Add unlisted neighbours with this role to the role's list, until the list is full."""
         supplements, limit = self.added.related, self.options.max_related
         if role == "next_step":
             supplements, limit = self.added.next_steps, self.options.max_next_steps
@@ -235,17 +235,26 @@ class Gatherer:
         )[:room]
         self.listed.update(supplement.position for supplement in supplements)
 
+<<<<<<< HEAD
+=======
+    def add_text_hits(self, hits: Sequence[tuple[int, float]]) -> None:
+        """List text hits inside the window as related if their share is near the best share."""
+        floor = RELATED_COVERAGE * max((coverage for _, coverage in hits), default=0.0)
+        room = self.options.max_related - len(self.added.related)
+        near = (hit for hit in hits if hit[1] >= floor and hit[0] in self.inside - self.listed)
+        for position, coverage in islice(dict(near).items(), max(room, 0)):
+            self.listed.add(position)
+            self.added.related.append(Supplement(position=position, score=coverage))
+
+>>>>>>> wa
     def add_learned_steps(self, learned: LearnedSteps) -> None:
-        """Add learned next steps to the next steps. The list keeps declared ones first, then the
-        strongest.
-        """
+        """Add learned edges to the next steps: declared ones first, then the strongest."""
         steps = {next_step.position: next_step for next_step in self.added.next_steps}
         self.listed -= steps.keys()
         for primary in self.seeds:
             for position, edge in learned_steps_after(self.graph, learned, primary):
                 if position in self.inside and position not in self.listed:
-                    # Scale the confidence of the learned edge like the weight of an edge in the
-                    # graph.
+                    # Scale the confidence like the weight of an edge in the graph.
                     score = PREDICATES[STEP_PREDICATE].weight * edge.confidence
                     supplement = Supplement(position=position, score=score, path=learned_path(edge))
                     steps.setdefault(position, supplement)
@@ -273,9 +282,7 @@ def is_declared(neighbour: Neighbour) -> bool:
 
 
 def entities_of(graph: ToolGraph, expansion: Expansion) -> list[tuple[int, Neighbour]]:
-    """Return the neighbours in *expansion* that are entities, as pairs of position and
-    neighbour.
-    """
+    """Return the neighbours in *expansion* that are entities, as (position, neighbour)."""
     pairs = ((graph.entity(neighbour.node), neighbour) for neighbour in expansion.neighbours)
     return [(position, neighbour) for position, neighbour in pairs if position is not None]
 
@@ -285,8 +292,8 @@ def learned_steps_after(
 ) -> Iterator[tuple[int, Transition]]:
     """Yield the learned edges of the entity at *position*, highest confidence first.
 
-    Each item is the position of the edge's second tool, and the edge. Edges to removed tools, and
-    edges that a document of the host forbids, are left out.
+    Each item is the position of the edge's second tool, and the edge. Edges to removed tools and
+    forbidden edges are left out.
     """
     node = graph.nodes[position]
     for edge in learned.edges.get(graph.entity_id(node), ()):
@@ -297,19 +304,17 @@ def learned_steps_after(
 
 
 def learned_path(edge: Transition) -> tuple[PathStep, ...]:
-    """Return a learned edge as a path of one step. The step's `source` says how often it was
-    used.
-    """
+    """Return a learned edge as a path of one step, whose `source` contains the counts."""
     source = f"learned, {edge.count} of {edge.of}"
     step = PathStep(subject=edge.before, predicate=STEP_PREDICATE, object=edge.after, source=source)
     return (step,)
 
 
 def confidences(graph: ToolGraph, learned: LearnedSteps, position: int) -> dict[int, float]:
-    """Return the estimated probability, 0 to 1, of each tool to follow the entity at *position*.
+    """Return the probability, 0 to 1, that each tool follows the entity at *position*.
 
-    It is the confidence of a learned edge to the tool, plus a share of the rest that is
-    proportional to how often the tool follows any tool. The result is keyed by the tool's position.
+    It is the confidence of the learned edge plus a share of the rest, proportional to how often
+    the tool follows any tool. Keyed by the tool's position; empty without learned edges.
     """
     if not learned:
         return {}

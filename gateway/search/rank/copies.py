@@ -1,8 +1,7 @@
 """Ranking of copied tools below their originals. Pure.
 
-A tool is a copy if its description is nearly equal to that of a tool of another server which was
-seen earlier or which the host wrote. Otherwise a server could take the first ranks with copied
-descriptions.
+A tool is a copy if its description nearly equals that of another server's tool which was seen
+earlier or which the host wrote. Copied descriptions must not take the first ranks.
 """
 
 from __future__ import annotations
@@ -23,15 +22,9 @@ def move_copies(
 ) -> RankedList:
     """Move copies among the first ranks behind the first five tools that are not copies.
 
-    Scores stay in descending order. A copy is not moved if the query contains the copy's exact
-    name, unless it also contains the original's name. Nor is it moved if the query contains the
-    name of its server, because the host chose that name.
-
-    Args:
-        ranked: Ranking of one query.
-        query: Text of the query.
-        named: Positions of the entities whose exact name is in the query.
-        entities: Entities by position.
+    Scores stay in descending order. A copy stays if *query* names its server, or if *query*
+    contains the copy's exact name and not the original's. *named* are positions of entities whose
+    exact name is in the query.
     """
     head = ranked.positions[:COPY_DEPTH].tolist()
     tools = [entities[position] for position in head]

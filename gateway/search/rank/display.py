@@ -1,9 +1,8 @@
 """Choice of the matches of a search, and display scores for people. Pure.
 
-* One kind or one server cannot take all ranks of a result.
-* Displayed entities are chosen from the best entities of each kind, `display_depth` of each kind.
-  Display scores are scaled over all of these, so that the last displayed entity does not always get
-  0.
+One kind or one server cannot take all ranks of a result. Displayed entities are chosen from the
+best `display_depth` entities of each kind. Display scores are scaled over all of these, so that the
+last displayed entity does not always get 0.
 """
 
 from __future__ import annotations
@@ -24,15 +23,10 @@ from graphs.lexical.analysis import stems
 
 
 def cap_per_kind(kinds: Sequence[str], *, limit: int, weak: Container[int] = ()) -> list[int]:
-    """Choose *limit* ranks of a ranking, in order, with a soft maximum for each kind.
+    """Choose *limit* indices of *kinds*, in order, with a soft maximum for each kind.
 
-    A kind at its maximum is skipped as long as another kind follows. Free ranks are filled with the
-    skipped entities.
-
-    Args:
-        kinds: Kind of each ranked entity, best first.
-        limit: Number of ranks to choose; below 1 chooses none.
-        weak: Ranks that are chosen last, because they must not displace others.
+    *kinds* are the kinds of ranked entities. A kind at its maximum is skipped as long as another
+    kind follows. Skipped indices fill the ranks that remain free, and so do indices in *weak*.
     """
     cap = math.ceil(parameters.DISPLAY_KIND_SHARE * limit)
     last = {kind: place for place, kind in enumerate(kinds) if place not in weak}
@@ -50,16 +44,14 @@ def cap_per_kind(kinds: Sequence[str], *, limit: int, weak: Container[int] = ())
 
 
 def spread(kinds: Sequence[str], scores: Sequence[float], *, limit: int) -> list[int]:
-    """Choose *limit* ranks as `select` does, then add ranks that `select` left out until it is
-    reached.
-    """
+    """Choose *limit* ranks like `select`, then fill up with ranks that `select` left out."""
     strong = {place for place, _ in _competing_ranks(kinds, scores, limit)}
     weak = {*range(len(kinds))} - strong
     return cap_per_kind(kinds, limit=limit, weak=weak)
 
 
 def first_per_kind(kinds: Sequence[str], count: int) -> list[int]:
-    """Return the ranks of the best *count* entities of each kind."""
+    """Return the indices of the first *count* entities of each kind."""
     counts: Counter[str] = Counter()
     places = []
     for place, kind in enumerate(kinds):
@@ -70,25 +62,20 @@ def first_per_kind(kinds: Sequence[str], count: int) -> list[int]:
 
 
 def display_depth(limit: int) -> int:
-    """Return how many entities of each kind are considered to fill *limit* displayed ranks."""
+    """Return the number of entities of each kind considered for *limit* displayed ranks."""
     return max(2 * limit, parameters.DISPLAY_MIN_DEPTH)
 
 
 def select(
     kinds: Sequence[str], scores: Sequence[float], *, limit: int, exempt: Container[int] = ()
 ) -> list[tuple[int, float]]:
-    """Choose the ranked entities to display, in order.
+    """Choose at most *limit* ranked entities to display, in order.
 
-    Args:
-        kinds: Kind of each ranked entity, best first.
-        scores: Score of each ranked entity, descending.
-        limit: Number of entities to choose; below 1 chooses none.
-        exempt: Ranks that may be displayed even with a low score.
+    *kinds* and descending *scores* describe the ranked entities.
 
     Returns:
-        Pairs of rank and display score, from 0 for the last considered entity to 1 for the first.
-        Ranks with a display score below 0.2 that are not in *exempt* are left out, even if fewer
-        than *limit* remain.
+        Pairs of index and display score, from 0 for the last considered entity to 1 for the first.
+        Indices with a display score below 0.2 that are not in *exempt* are left out.
     """
     strong = _competing_ranks(kinds, scores, limit, exempt)
     return [
@@ -99,10 +86,6 @@ def select(
 def _competing_ranks(
     kinds: Sequence[str], scores: Sequence[float], limit: int, exempt: Container[int] = ()
 ) -> list[tuple[int, float]]:
-    """Return pairs of rank and display score for the ranks that may be displayed.
-
-    These are the best of each kind with a sufficient display score, and the ranks in *exempt*.
-    """
     competing = first_per_kind(kinds, display_depth(limit))
     displays = scale_scores([scores[place] for place in competing])
     ranked = zip(competing, displays, strict=True)
@@ -111,7 +94,7 @@ def _competing_ranks(
 
 
 def scale_scores(scores: Sequence[float]) -> list[float]:
-    """Scale *scores* to the range 0 to 1, rounded to four digits. Equal scores all become 1."""
+    """Scale *scores* to 0 to 1, rounded to four digits. Equal scores all become 1."""
     low, high = min(scores, default=0.0), max(scores, default=0.0)
     if low == high:
         return [1.0] * len(scores)
@@ -119,18 +102,13 @@ def scale_scores(scores: Sequence[float]) -> list[float]:
 
 
 def server_tools(tools: Sequence[Entity], query: str, *, limit: int) -> list[tuple[Entity, float]]:
-    """Choose those of *tools* that contain words of the query, best first.
+    """Choose the tools that contain words of the query, best first.
 
-    The maximum number is max(3, ceil(0.6 x limit)). One server gets at most its equal share of this
-    number, or two if the share is smaller. Ties are ordered by server and name.
-
-    Args:
-        tools: Tools of the servers that matched the query, in any order.
-        query: Text of the query.
-        limit: Limit of the search.
+    At most max(3, ceil(0.6 x limit)) tools are chosen. One server gets at most its equal share of
+    them, or two if the share is smaller. Ties are ordered by server and name.
 
     Returns:
-        Pairs of tool and score, in (0, 1]. These scores are not comparable with those of matches.
+        Pairs of tool and score, in (0, 1]. These scores are not comparable with scores of matches.
     """
     words = frozenset(stems(query))
     count = max(parameters.SERVER_TOOLS_MIN, math.ceil(parameters.SERVER_TOOLS_SHARE * limit))
@@ -143,11 +121,7 @@ def server_tools(tools: Sequence[Entity], query: str, *, limit: int) -> list[tup
 
 
 def _score_tool(tool: Entity, query: frozenset[str]) -> float:
-    """Score a tool by *query*, the stems of the query's words.
-
-    Each word earns 0.5 points in the name, else 0.3 points in the description. The score is 0.7 x
-    the sum of points, at most 1, plus 0.3 x the share of the words that earned points.
-    """
+    """Score a tool, 0 to 1, by *query*, the stems of the query's words."""
     in_name = query.intersection(stems(tool.name))
     described = len(query.intersection(stems(tool.description)) - in_name)
     if not in_name and not described:
@@ -161,8 +135,7 @@ def _score_tool(tool: Entity, query: frozenset[str]) -> float:
 
 
 Chosen: TypeAlias = list[tuple[int, int, float]]
-"""The matches, best first. Each is the index of its query's ranking, its position, and its
-score."""
+"""The matches, best first: index of the ranking, position and score."""
 
 
 def choose(
@@ -172,18 +145,13 @@ def choose(
     confidences: Callable[[Sequence[int]], Sequence[float]],
     min_confidence: float,
 ) -> tuple[Chosen, tuple[float, ...]]:
-    """Choose the matches of a search.
+    """Choose the matches of a search, from one ranking for each query.
 
-    Args:
-        lists: One ranking for each query.
-        state: The search. Its request contains the limits, and whether kinds share the ranks.
-        kinds: Returns the kinds of the entities at given positions.
-        confidences: Returns the confidences of the entities at given positions for the first query.
-        min_confidence: Matches with a lower confidence are displayed only with a sufficient display
-            score, or if all eligible entities fit into the display limit.
+    With a display limit, a match is displayed if the first query gives it *min_confidence*, or else
+    if its display score suffices. If the limit admits all eligible entities, all are displayed.
 
     Returns:
-        The matches, and their display scores (empty if the request has no display limit).
+        The matches, and their display scores (empty without a display limit).
     """
     request = state.request
     limit = request.limit
@@ -206,7 +174,7 @@ def choose(
 
 
 def best_of_each(lists: Sequence[RankedList], chosen: Chosen) -> list[int]:
-    """Return the best position of each ranking in *lists* if it is a match, without duplicates."""
+    """Return the best position of each ranking if it is a match, without duplicates."""
     matches = {position for _, position, _ in chosen}
     best = (position for ranked in lists for position in ranked.positions[:1].tolist())
     return [position for position in dict.fromkeys(best) if position in matches]

@@ -1,12 +1,6 @@
 """Ranking of candidates by the sum of their signals, and reranking by past calls. Pure.
 
-In the strategy ``auto``, the score is the weighted sum of the signals in
-`gateway.search.signals.every`.
-
-* Entities whose exact name is in the query come first, in the order of the query.
-* Past calls only reorder near ties.
-* Ties are ordered by name, because positions are in the order of names.
-* The graph never reorders matches.
+Ties are ordered by name, because positions are in the order of names.
 """
 
 from __future__ import annotations
@@ -33,7 +27,7 @@ class RankedList:
     """Ranked entities, best first."""
 
     positions: Positions
-    """Positions of the entities in the snapshot, without duplicates, shape (m,)."""
+    """Positions in the snapshot, without duplicates, shape (m,)."""
     scores: Vector
     """Score of each of `positions`, shape (m,). Comparable within one search."""
 
@@ -44,17 +38,13 @@ class RankedList:
         return cls(positions=positions[order], scores=np.asarray(scores[order], dtype=np.float32))
 
     def at(self, indices: Sequence[int]) -> RankedList:
-        """Return the ranked entities at these indices of this list, in the order of *indices*."""
+        """Return the entities at *indices* of this list, in the order of *indices*."""
         index = np.asarray(indices, dtype=np.intp)
         return RankedList(positions=self.positions[index], scores=self.scores[index])
 
 
 def fuse(pool: Pool, signals: Sequence[Signal]) -> tuple[RankedList, dict[str, Vector]]:
     """Rank the candidates by the weighted sum of *signals*. A failing signal adds nothing.
-
-    Args:
-        pool: The candidates.
-        signals: Signals from `all_signals`, in the order in which they are added.
 
     Returns:
         The ranking, and the contribution of each signal to the scores of the candidates, shape
@@ -74,10 +64,10 @@ def fuse(pool: Pool, signals: Sequence[Signal]) -> tuple[RankedList, dict[str, V
 
 
 def attempt_plugin(work: Callable[[], T]) -> T | Failed:
-    """Call a ranking function of a plugin, and return its exception as a value.
+    """Call a ranking function of a plugin, and return its exception as a `Failed`.
 
     Raises:
-        StoreError: If the vectors cannot be read, which is no fault of the plugin.
+        StoreError: If the vectors cannot be read, which is not a fault of the plugin.
     """
     result = attempt_call(work)
     if isinstance(result, Failed) and isinstance(result.error, StoreError):
@@ -86,11 +76,6 @@ def attempt_plugin(work: Callable[[], T]) -> T | Failed:
 
 
 def _signal_term(signal: Signal, pool: Pool) -> Vector:
-    """Return the weighted score of *signal* for each candidate.
-
-    Raises:
-        ValueError: If the signal does not return one number for each candidate.
-    """
     term = np.asarray(signal.weight * signal.score(pool), dtype=np.float32)
     if term.shape != pool.scores.shape or not np.isfinite(term).all():
         raise ValueError(f"the signal {signal.name!r} must return one number for each candidate")
@@ -98,9 +83,7 @@ def _signal_term(signal: Signal, pool: Pool) -> Vector:
 
 
 def pin_exact_names(ranked: RankedList, named: Sequence[int]) -> RankedList:
-    """Put the entities at *named* before all others, in that order, even if they are not in
-    *ranked*.
-    """
+    """Put the entities at *named* before all others, even if *ranked* does not contain them."""
     if not named:
         return ranked
     is_unnamed = ~np.isin(ranked.positions, named)
@@ -137,8 +120,7 @@ def interleave(lists: Sequence[RankedList], *, limit: int) -> list[tuple[int, in
 TIE_SHARE = 0.05
 """Two scores are near ties if they differ by at most this share of the ranking's score range."""
 POOL_FACTOR = 3
-"""Number of candidates that past calls may reorder, as a multiple of the maximum number of
-matches."""
+"""Number of entities that past calls may reorder, as a multiple of the limit of matches."""
 
 
 def rerank_by_usage(
@@ -149,18 +131,10 @@ def rerank_by_usage(
     entities: Sequence[Entity],
     limit: int,
 ) -> RankedList:
-    """Reorder near ties by the outcomes of past calls.
+    """Reorder near ties by *multipliers*. Entities at *named* stay first.
 
-    Only the entities that may become matches, and a few after them, move. Exact names stay first.
-    An entity that moves up gets the score of the entity now below it, so that scores stay
+    An entity that moves up gets the best score of the entities below it, so that scores stay
     descending.
-
-    Args:
-        ranked: Ranking of one query.
-        multipliers: Score factors, keyed by entity id; see `UsageSignals.multipliers`.
-        named: Positions of the entities whose exact name is in the query.
-        entities: Entities by position.
-        limit: Maximum number of matches.
     """
     head = ranked.positions[: POOL_FACTOR * limit].tolist()
     first = sum(1 for _ in takewhile(named.__contains__, head))
@@ -176,13 +150,8 @@ def rerank(
 ) -> list[int]:
     """Return the indices of a ranking in their new order.
 
-    An entity moves before a better one only if both are near ties and its own past calls ended
-    better.
-
-    Args:
-        ids: Entity ids, best first.
-        scores: Score of each id, on any scale, descending.
-        multipliers: Score factors, 0.85 to 1.15, keyed by id; 1 for absent ids.
+    An entity moves before a better one only if they are near ties and its own past calls ended
+    better. *scores* are descending. *multipliers* are 0.85 to 1.15; 1 for absent ids.
     """
     if not scores:
         return []

@@ -1,11 +1,9 @@
 """Ranking policies: their protocol, the policy *lexical*, and keyword scores. Pure.
 
-A policy replaces the strategy of one search and weights its evidence differently. *lexical* ranks
-only by words, with BM25F. Plugins add policies with the hook `register_rankings`. Ties are ordered
-by name.
+A policy replaces the strategy for one search. Plugins add policies with the hook
+`register_rankings`. Ties are ordered by name.
 
-Keyword scores work as in server registries: only whole words count, once for each field, without
-near spellings.
+Keyword scores work as in server registries: only whole words count, once for each field.
 """
 
 from __future__ import annotations
@@ -45,12 +43,12 @@ class PolicyEvidence:
     snapshot: Snapshot
     lexical: Hits
     candidates: Candidates | None
-    """Candidates found by vectors. None without vectors."""
+    """Candidates found by vectors, if any."""
     mask: Mask
     """Eligible entities, shape (n,)."""
     tools: Mask
-    """Tools whose words raise the score of their server. Filters by kind and tag do not apply to
-    them; shape (n,)."""
+    """Tools whose words raise the score of their server, whatever filters by kind and tag say;
+    shape (n,)."""
     count: int
     """Maximum length of the lists that a policy fuses, and of an explanation."""
 
@@ -62,7 +60,7 @@ class PolicyEvidence:
 
 
 class CatalogRanking(Protocol):
-    """A ranking policy. A search selects it by name."""
+    """A ranking policy, selected by name."""
 
     @property
     def uses_vectors(self) -> bool:
@@ -73,7 +71,7 @@ class CatalogRanking(Protocol):
         """True if exact names, copies and low confidence do not change the policy's order."""
 
     def rank(self, evidence: PolicyEvidence) -> RankedList:
-        """Rank eligible entities. If other entities are returned, they are removed afterwards."""
+        """Rank eligible entities. Other entities in the list are removed afterwards."""
 
     def explain(self, evidence: PolicyEvidence, ranked: RankedList) -> Mapping[int, Scoring]:
         """Explain the scores of *ranked*, keyed by position."""
@@ -157,27 +155,22 @@ def _rank_eligible(policy: CatalogRanking, evidence: PolicyEvidence) -> RankedLi
 
 
 def by_words(scores: Vector, mask: Mask) -> RankedList:
-    """Rank the eligible entities with a score above 0. *scores* has one score per entity, shape
-    (n,).
-    """
+    """Rank the eligible entities with a score above 0. *scores* has one score per entity."""
     positions = np.flatnonzero(mask & (scores > 0))
     return RankedList.of(positions, scores[positions])
 
 
 def has_vectors(candidates: Candidates, positions: Positions) -> _Flags:
-    """Return flags, True for each of *positions* whose entity has a vector."""
+    """Return a flag for each of *positions*, True if the entity has a vector."""
     return candidates.index.has(positions)
 
 
 def explain_scores(
     evidence: PolicyEvidence, ranked: RankedList, lists: Sequence[Positions] = ()
 ) -> dict[int, Scoring]:
-    """Explain the scores of *ranked*, keyed by position, best first.
+    """Explain the best scores of *ranked*, at most `PolicyEvidence.count`, keyed by position.
 
-    Args:
-        evidence: Evidence of the ranking. At most `PolicyEvidence.count` scores are explained.
-        ranked: Ranking by the policy.
-        lists: Lists that the policy fused, by vectors and by words; empty if it fused none.
+    *lists* are the fused lists: by vectors, then by words; empty if the policy fused none.
     """
     candidates, keywords = evidence.candidates, evidence.keywords
     positions = ranked.positions[: evidence.count]
@@ -207,26 +200,21 @@ def explain_scores(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Keywords:
-    """Keyword scores of all entities for one query, shape (n,) each; zeros without words."""
+    """Keyword scores of all entities for one query, shape (n,) each."""
 
     boost: Vector
     """Sum of the `KEYWORD_BOOSTS` whose fields contain a word of the query, plus `KEYWORD_TOOL` for
     each matching tool of a server, >= 0."""
     share: Vector
-    """Points of the query's words, as a share of the maximum for a query of this length, in [0,
-    1]."""
+    """Points of the query's words, as a share of the maximum for this query, in [0, 1]."""
 
 
 def count_keywords(
     index: BM25Index, reading: AnalyzedQuery, entities: Sequence[Entity], tools: Mask
 ) -> Keywords:
-    """Score the catalog by the keywords of one query.
+    """Score the catalog by the keywords of *reading*, which was analyzed with *index*.
 
-    Args:
-        index: Words of the catalog, in the fields of `gateway.catalog.kinds`.
-        reading: The query, analyzed with *index*.
-        entities: Entities by position.
-        tools: Tools that raise the score of the entity they belong to, shape (n,).
+    *tools* raise the score of their server, shape (n,).
     """
     fields = {name: number for number, name in enumerate(index.fields)}
 
@@ -258,7 +246,6 @@ def count_keywords(
 
 
 def _count_tools(matches: _Flags, entities: Sequence[Entity]) -> Vector:
-    """Return for each entity the number of its tools in *matches*, shape (n,)."""
     matched = (entities[position] for position in np.flatnonzero(matches).tolist())
     tools = Counter(entity.parent for entity in matched if entity.kind == "tool")
     return np.fromiter((tools[entity.id] for entity in entities), np.float32, len(entities))

@@ -1,4 +1,4 @@
-"""The gateway's own signals of the strategy `auto`, and the list of all signals, with plugins'."""
+"""The gateway's own signals of the strategy `auto`, and the list with the plugins' signals."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from gateway.search.signals.signal import Pool, Signal
 
 
 class Vectors:
-    """Signal for entities whose vector is near to the request, and near to one of its clauses.
+    """Signal for entities whose vector is near to the request and to one of its clauses.
 
-    The score is the cosine with the request, plus `CLAUSE_COSINE_WEIGHT` times the cosine with the
-    best clause. The cosines are added before conversion to deviations, because the same sum chooses
-    the candidates.
+    The score is the cosine with the request plus `CLAUSE_COSINE_WEIGHT` times the cosine with the
+    best clause.
     """
 
     name, order, weight = "vectors", 100, 1.0
@@ -31,11 +30,7 @@ class Vectors:
 
 
 class Words:
-    """Signal for entities that contain words of the request, by BM25F.
-
-    Args:
-        weight: `SearchOptions.lexical_weight`.
-    """
+    """Signal for entities that contain words of the request, by BM25F."""
 
     name, order = "words", 200
 
@@ -48,11 +43,7 @@ class Words:
 
 
 class ClauseWords:
-    """Signal for entities that contain words of one clause, by BM25F. It is 0 for a short request.
-
-    Args:
-        weight: `SearchOptions.lexical_weight`.
-    """
+    """Signal for entities that contain words of one clause, by BM25F; 0 for a short request."""
 
     name, order = "clause words", 300
 
@@ -68,20 +59,18 @@ class ClauseWords:
 SERVER_GROUP_WEIGHTS = (0.3, 2.0)
 """Weights of the signal `Servers`: for requests with few clauses, and with many.
 
-For each deviation of a server's best tool, all tools of the server gain this weight times the
-rarity of the server. A first weight of 1 finds 2.0 points more on toollinkos, where a request needs
-tools of one server. It finds 1.4 points less on mixed, where a request needs tools of unrelated
-servers (``docs/benchmarks.md``). The second weight was chosen on mcp_bench and nestful."""
+A first weight of 1 finds 2.0 points more on toollinkos, where a request needs tools of one server,
+and 1.4 points less on mixed, where it needs tools of unrelated servers (``docs/benchmarks.md``).
+The second weight was chosen on mcp_bench and nestful."""
 SERVER_GROUP_CLAUSES = (5, 10)
-"""Number of clauses up to which the first of `SERVER_GROUP_WEIGHTS` applies, and from which the
-second. Between them the weight is interpolated."""
+"""Number of clauses up to which the first of `SERVER_GROUP_WEIGHTS` applies, and number from which
+the second applies. Between them, weights are interpolated."""
 
 
 class Servers:
     """Signal for tools whose server has a tool with a high sum of the preceding signals.
 
-    The attribute `weight` is 1. The score contains the actual weight, because it depends on the
-    number of clauses.
+    `weight` is 1, because the score already contains the weight for the number of clauses.
     """
 
     name, order, weight = "servers", 400, 1.0
@@ -101,16 +90,16 @@ def group_scores(
 ) -> Vector:
     """Return the gain of the entities at *positions* from their servers, in deviations.
 
-    Few servers usually serve a request, especially one of many clauses. A tool is therefore more
-    likely if the best tool of its server has a high score. A small server is stronger evidence than
-    a large one. All tools of a server gain the same, so that their order does not change.
+    Few servers usually serve a request, so a tool is more likely if its server's best tool has a
+    high score. The gain is that score x the weight x the server's rarity. All tools of a server
+    gain the same.
 
     Args:
-        ids: Id of the server of each entity, 0, 1, 2 and so on, shape (n,).
+        ids: Id of each entity's server, from 0, shape (n,).
         positions: Positions of the ranked entities, without duplicates, shape (m,).
         scores: Score of each of *positions*, in deviations, shape (m,).
         clauses: Number of clauses in the request; 0 for a short one.
-        weights: Weight of a server's best score, at each number in `SERVER_GROUP_CLAUSES`.
+        weights: Weight at each number of clauses in `SERVER_GROUP_CLAUSES`.
     """
     groups = ids[positions]
     if len(ids) < 2:
@@ -127,8 +116,7 @@ def group_scores(
 
 
 CLAUSE_GAIN, MAX_GAINING_CLAUSES = 1.0, 6
-"""Gain, in deviations, of the tool nearest to a clause, and maximum number of clauses that give it.
-
+"""Gain of the tool nearest to a clause, in deviations, and maximum number of clauses that give it.
 The mean recall@5 of 14 sets hardly changes from 0.5 to 1.5 deviations (``docs/benchmarks.md``)."""
 
 
@@ -145,11 +133,7 @@ class ClauseCoverage:
 
 
 def all_signals(options: SearchOptions, others: Iterable[Signal] = ()) -> tuple[Signal, ...]:
-    """Return the signals of the strategy `auto`, in the order in which they are added.
-
-    Args:
-        options: Options with the weight of words.
-        others: Signals of plugins.
+    """Return the gateway's signals and those in *others*, in the order in which they are added.
 
     Raises:
         ConfigError: If two signals have the same name.

@@ -35,11 +35,9 @@ class Pool:
         return self.candidates.pool
 
     def deviations(self, values: Vector) -> Vector:
-        """Return *values* of the candidates, in deviations from the mean over the eligible
-        entities.
+        """Return the candidates' *values* in deviations from the mean over the eligible entities.
 
-        Args:
-            values: One value for each entity of the catalog, shape (n,).
+        *values* has one value for each entity of the catalog, shape (n,).
         """
         return deviations_at(values, self.positions, self.mask)
 
@@ -59,16 +57,14 @@ class Signal(Protocol):
     name: str
     """Unique name, used in explanations."""
     order: int
-    """Sort key of this signal in the sum. A signal can read the sum of the signals before it.
-    Signals with equal keys are ordered by name."""
+    """Sort key in the sum. A signal can read the sum of the signals before it. Signals with equal
+    keys are ordered by name."""
     weight: float
     """Effect of one deviation of this signal, compared with one deviation of the vector signal."""
 
     def score(self, pool: Pool) -> Vector:
-        """Return the score of each candidate, shape (m,), in deviations, before multiplication by
-        `weight`.
+        """Return the score of each candidate, shape (m,), before multiplication by `weight`.
 
-        Deviations are measured from the mean over the eligible entities, so that signals are
-        comparable.
+        Scores are deviations from the mean over the eligible entities.
         """
         ...
