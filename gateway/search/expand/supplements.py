@@ -3,7 +3,6 @@
 The *window* is the head of the ranking, bounded by rank and score. Only declared edges, and
 reliable derived prerequisites of the first match, may lead out of it.
 
-<<<<<<< HEAD
 * Edges are followed only from the best match of each query. Edges of lower matches are seldom
   useful.
 * Edges that the host declares are listed wherever they lead. So are prerequisites of the first
@@ -16,13 +15,6 @@ reliable derived prerequisites of the first match, may lead out of it.
 * Learned edges are added to the graph at each search and are not compiled, so that deleted calls
   have no effect at once. Declared edges take precedence, and forbidden ones are never suggested.
 * The graph adds entities. It never reorders matches.
-=======
-* Edges are followed only from the best match of each query.
-* If vectors ranked, entities outside the window do not become proxies. If words or the graph
-  ranked, prerequisites outside the window do not, because a rank by words does not show nearness.
-* Declared edges enter a list before derived ones.
-* Learned edges are added at each search, so that deleted calls have no effect at once.
->>>>>>> wa
 """
 
 from __future__ import annotations
@@ -53,11 +45,7 @@ class Supplement:
 
     position: int
     score: float
-<<<<<<< HEAD
     """Strength of the path, 0 to 1. For suggested next steps, in deviations."""
-=======
-    """Strength of the path, 0 to 1. Without a path, the share of the query's words in the node."""
->>>>>>> wa
     path: tuple[PathStep, ...] = ()
     """Path from the match to the entity; empty for a next step suggested by similarity."""
     direct: bool = True
@@ -106,11 +94,7 @@ class Gatherer:
     def gather(self, learned: LearnedSteps) -> Supplements:
         """Return the supplements of the matches.
 
-<<<<<<< HEAD
         Learned next steps are listed after declared ones.
-=======
-        *text_hits* are pairs of position and share of the query's words in the graph node, 0 to 1.
->>>>>>> wa
         """
         for declared in (True, False) if self.graph.has_declared else (False,):
             self.add_prerequisites(declared=declared)
@@ -235,18 +219,6 @@ class Gatherer:
         )[:room]
         self.listed.update(supplement.position for supplement in supplements)
 
-<<<<<<< HEAD
-=======
-    def add_text_hits(self, hits: Sequence[tuple[int, float]]) -> None:
-        """List text hits inside the window as related if their share is near the best share."""
-        floor = RELATED_COVERAGE * max((coverage for _, coverage in hits), default=0.0)
-        room = self.options.max_related - len(self.added.related)
-        near = (hit for hit in hits if hit[1] >= floor and hit[0] in self.inside - self.listed)
-        for position, coverage in islice(dict(near).items(), max(room, 0)):
-            self.listed.add(position)
-            self.added.related.append(Supplement(position=position, score=coverage))
-
->>>>>>> wa
     def add_learned_steps(self, learned: LearnedSteps) -> None:
         """Add learned edges to the next steps: declared ones first, then the strongest."""
         steps = {next_step.position: next_step for next_step in self.added.next_steps}
