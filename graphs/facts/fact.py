@@ -69,10 +69,10 @@ def merge_facts(
 
 
 def stronger(earlier: Fact, new: Fact) -> Fact:
-    """Return one fact for two equal facts: the declared one with its own weight, if one is
-    declared.
+    """Return the declared one of two equal facts, with its own weight.
 
-    Otherwise it is the first by rule, file and line, with the greater weight.
+    If both or neither are declared, return the first by rule, file and line, with the greater
+    weight.
     """
     if earlier.declared != new.declared:
         return earlier if earlier.declared else new
