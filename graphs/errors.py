@@ -38,7 +38,6 @@ class Notice:
     """Problem and remedy, without the path and line."""
 
     def __str__(self) -> str:
-        """Return ``path:line: detail``, a form that editors can follow."""
         return f"{self.path or 'document'}:{self.line}: {self.detail}"
 
 
@@ -64,7 +63,7 @@ class QueryError(GraphError):
 
 
 class QueryTimeoutError(QueryError):
-    """A query exceeded its time limit. A narrower query may succeed."""
+    """A query exceeded its time limit."""
 
     def __init__(self, timeout_s: float) -> None:
         super().__init__(f"the query took longer than {timeout_s:g} s: ask for less")

@@ -67,8 +67,7 @@ class GraphIndex:
         return edges_of(self.network)
 
     def renamed(self, names: Mapping[str, str]) -> Network:
-        """Return a copy of the network with new ids and plain values, including nodes without
-        edges.
+        """Return a copy of the network with new ids and plain values, and with all nodes.
 
         A node has ``label`` and ``kind``. An edge has ``role``, ``rule`` (empty if a document
         states it), ``weight``, ``declared``, ``path`` and ``line``. Nodes that *names* lacks keep

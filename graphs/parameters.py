@@ -81,6 +81,6 @@ MIN_HALF = 3
 DISTANCE_SHARES = (1.0, 0.8, 0.5)
 """Shares of a word's weight if it matches a correction, indexed by edit distance."""
 MIN_JARO_WINKLER = 0.93
-"""Minimum Jaro-Winkler similarity of a correction more than two edits away."""
+"""Minimum Jaro-Winkler similarity of a correction if no word is near by edit distance."""
 JARO_WINKLER_SHARE = 0.3
 """Share of a word's weight if it matches a correction found by Jaro-Winkler similarity."""

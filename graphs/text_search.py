@@ -71,13 +71,10 @@ class FoundNode:
 def search_text(
     index: GraphIndex, text: str, *, limit: int, allowed: Callable[[str], bool] | None = None
 ) -> tuple[TextMatch, ...]:
-    """Find the documents whose texts match *text*. An empty text finds nothing.
+    """Find the documents whose texts match *text*, best first. An empty text finds nothing.
 
-    *allowed* returns whether the document with an id may be found. It is called with the best
-    documents in turn, until there are enough.
-
-    Returns:
-        Matches, best first, equal scores by label and id.
+    Equal scores are in the order of `GraphIndex.documents`. *allowed* returns whether the document
+    with an id may be found. It is called with the best documents in turn, until there are enough.
 
     Example:
         >>> from graphs import compile_facts, extract_facts, parse

@@ -54,7 +54,7 @@ class ToolCall:
 
     @property
     def native(self) -> bool:
-        """True if the call is a native search: the model service asks which tools to load."""
+        """True if the call is a tool search of the model service itself."""
         return self.name == NATIVE_SEARCH
 
 

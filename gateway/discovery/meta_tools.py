@@ -39,7 +39,8 @@ class MetaTool:
     """A tool that a plugin adds to the meta-tools."""
 
     name: str
-    """Preferred name. It changes if the host or the catalog has a tool of this name."""
+    """Preferred name. The tool gets another one if the host or the catalog has a tool of this
+    name."""
     description: str
     """Text for the model, in which ``{search}`` and ``{call}`` stand for the names of these
     tools."""
@@ -170,7 +171,7 @@ def _description(tool: MetaTool, names: MetaNames) -> str:
 
 
 def adviser_tools(names: MetaNames) -> tuple[FunctionTool, ...]:
-    """Return the definitions of the tools that only give advice (route, next) and have a name."""
+    """Return the definitions of the advising tools (route, next) that have a name."""
     tools = {"type": "array", "items": {"type": "string"}, "description": "The last one last."}
     route = _function(
         names.route,

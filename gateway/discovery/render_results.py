@@ -41,7 +41,7 @@ class _Entry:
     kind: str
     match: Match
     is_direct: bool
-    """True if the model calls the tool by its own name. Always True if schemas are shown."""
+    """True if the tool becomes a proxy. Always True if schemas are shown."""
     is_known: bool = False
     """True if the model has seen the tool's definition already."""
 

@@ -160,10 +160,7 @@ class QueryEmbedder:
         dimensions: int | None,
         read: Callable[[Hashable], Vector | None],
     ) -> dict[str, Vector]:
-        """Return the cached vectors of *texts*, keyed by text, except those of another length.
-
-        Another length comes from an earlier model of the same name.
-        """
+        """Return the cached vectors of *texts*, keyed by text, except those of another length."""
         keyed = {text: (self.embedder.info.model_id, text) for text in texts}
         rows = {text: row for text, key in keyed.items() if (row := read(key)) is not None}
         return {text: row for text, row in rows.items() if dimensions in (None, row.shape[0])}

@@ -85,9 +85,8 @@ async def embed_documents(  # noqa: PLR0913  (keyword-only, all but the texts)
     """Return the vectors of *texts*. Only texts without a vector in *store* are embedded.
 
     If more than *max_new* texts are missing, none is embedded; None sets no limit. *dimensions* is
-    the length of the index's vectors, if it has any. *progress* is called before the first request
-    and after each one. A request, and the wait for a new vector from another process, takes at most
-    *timeout_s* seconds.
+    the length of the index's vectors, if known. *progress* is called before the first request and
+    after each one. A request, and the wait for another process, takes at most *timeout_s* seconds.
 
     Returns:
         Vectors of all texts that could be embedded. Refused texts are in ``refused``. For other

@@ -39,9 +39,9 @@ from gateway.types.access import access_key
 
 _COUNTS = ("gateway.index.entities", "gateway.index.embedded", "gateway.index.graph_edges")
 _FEW_TEXTS = 64
-"""Maximum number of missing texts for which a search waits that words may answer."""
+"""Maximum number of missing texts for which a search waits if words may answer it."""
 _LOADING_S = 2.0
-"""Maximum time, in seconds, that a search that words may answer waits for a model to load."""
+"""Maximum time, in seconds, that a search waits for a model to load if words may answer it."""
 Progress = Callable[[str, int, int], None]
 """Called with a stage, the number of finished items and the total number. The stages are
 ``servers``, ``model`` and ``embeddings``, and their items servers, models and texts."""

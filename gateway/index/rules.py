@@ -44,7 +44,7 @@ _Key: TypeAlias = tuple[str, Hashable]
 _RuleEdges: TypeAlias = Iterator[tuple[Relation, str]]
 """Edges of one tool: pairs of the relation and the id of the other tool."""
 MAX_GROUP = 64
-"""Maximum number of a server's tools with the same noun. A more frequent noun relates none."""
+"""Maximum number of a server's tools that one noun relates. More frequent nouns are ignored."""
 MAX_SUPPLIERS = 2
 """Maximum number of tools that supply an argument. If there are more, no edge is derived."""
 _MAX_TOOLS: Mapping[str, int] = {

@@ -180,7 +180,7 @@ class IndexBuild:
     built_at: float = 0.0
     """Time of the build, by the clock of the `Indexer`."""
     retry_at: float | None = None
-    """Time of the next retry, by the clock of the `Indexer`. None if the build succeeded."""
+    """Time of the next retry, by the clock of the `Indexer`. None if nothing failed."""
 
     @property
     def report(self) -> IndexReport:

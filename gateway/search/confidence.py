@@ -49,7 +49,8 @@ COEFFICIENTS: Mapping[str, Coefficients] = {
 
 The row of the local model expects cosines, the row `ANY_MODEL` deviations. Fitted on the catalogs
 of the eight development sets, with 200 requests that each catalog can answer, and 60 requests of
-each other set, which it cannot. Requests are weighted so that three of four can be answered:
+each other set, which it cannot. Requests are weighted so that three of four can be answered.
+Command of the fit:
 
     python -m benchmarks.confidence fit --data DIR --data DIR … --related acebench_en,acebench_zh
 """

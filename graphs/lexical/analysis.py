@@ -142,7 +142,7 @@ def fold(text: str) -> str:
 def slug(label: str) -> str:
     """Make an identifier of *label* that keeps the letters of every script.
 
-    ASCII symbols are percent-encoded (``c%2B%2B``), and other characters become single hyphens. A
+    ASCII symbols are percent-encoded (``c%2B%2B``). Spaces and punctuation become single hyphens. A
     long label, or one without letters, becomes its hash.
     """
     plain = normalize("NFC", normalize("NFC", label).casefold())

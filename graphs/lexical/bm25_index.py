@@ -284,7 +284,10 @@ class BM25Index:
         )
 
     def _split_in_two(self, word: str) -> tuple[int, int] | None:
-        """Return the rows of two indexed words, split from *word* nearest to its middle, if any."""
+        """Return the rows of the two indexed words of which *word* consists, if any.
+
+        Of several cuts, the one nearest to the middle is used.
+        """
         if len(word) > parameters.MAX_WORD_LENGTH:
             return None
         middle = len(word) / 2

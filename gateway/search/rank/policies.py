@@ -47,7 +47,7 @@ class PolicyEvidence:
     mask: Mask
     """Eligible entities, shape (n,)."""
     tools: Mask
-    """Tools whose words raise the score of their server, whatever filters by kind and tag say;
+    """Tools whose words raise the score of their server, without filters by kind and tag;
     shape (n,)."""
     count: int
     """Maximum length of the lists that a policy fuses, and of an explanation."""
