@@ -1,9 +1,7 @@
-"""Source with a stored listing, which outlives the connection to its server.
+"""Source with a stored listing.
 
 * A stored listing is available at the next start, without starting the server.
-* An old listing stays in use while a new one is read in the background. The same happens when the
-  server reports a change.
-* The first listing of a server is awaited for a limited time. Its tools may arrive later.
+* An old listing stays in use while a new one is read in the background.
 """
 
 from __future__ import annotations
@@ -33,7 +31,6 @@ _RENEWAL_RATE = (0.5, 5)
 _MIN_STORED_FAILURE_S = 1.0
 """Minimum duration of a failed listing that is stored for later processes, in seconds."""
 _CLOCK_DRIFT_S = 60.0
-"""Maximum assumed difference between the clocks of two processes, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +51,7 @@ class CacheKey:
 
 
 def preload(sources: Iterable[object]) -> None:
-    """Read the stored state of *sources* that have not loaded it yet, in one query per store."""
+    """Read the stored state of cold *sources*, in one query per store."""
     cold = [source for source in sources if isinstance(source, CachedSource) and source.is_cold]
     for store in {id(source.store): source.store for source in cold}.values():
         group = [source for source in cold if source.store is store]
@@ -77,14 +74,13 @@ class CachedSource:
         store: Store of the listing and its approvals.
         key: Keys of the listing and the approvals in the store.
         flights: Runs listings on its own event loop; may be shared with other sources.
-        options: Lifetime of a listing, and time limit of the first listing.
         on_change: Called when the listing differs from the previous one.
         clock: Monotonic clock, in seconds.
         wall: Clock with seconds since the epoch.
     """
 
     _failure_before = ""
-    """Message of a recent failure in an earlier process; the first `list_tools` raises it again."""
+    """Recent failure in an earlier process; the first `list_tools` raises it again."""
     _invalid = False
 
     live: McpSource
@@ -101,16 +97,16 @@ class CachedSource:
         self.server = self.live.server
         self.trusted = self.live.trusted
         self.listed = Listing()
-        """Complete listing of the server, including items that an approval policy hides."""
+        """Complete listing of the server, including hidden items."""
         self._listing: Listing | None = None
         """Listing without items that an approval policy hides; None before the first listing."""
         self._renew_at = math.inf
-        """Time on the monotonic clock at which the listing counts as old."""
+        """Monotonic time at which the listing becomes old."""
         self._loaded = False
         self.stored: StoredServer | StoreError | None = None
-        """Stored state of the server, or error of the store, read by `preload`; else None."""
+        """State of the server, or error of the store, as read by `preload`."""
         self._expired = False
-        """True if the listing has expired, so that the next caller waits for a new one."""
+        """True if the next caller waits for a new listing."""
         self._renewals = Bucket(*_RENEWAL_RATE, clock=self.clock)
         self.is_stale = False
         """True if an old listing is in use because the last attempt to read a new one failed."""
@@ -118,7 +114,7 @@ class CachedSource:
         self._unchecked: tuple[Diagnostic, ...] = ()
         """Diagnostics of a store failure that prevented the check of the command or URL."""
         self._rebuilt: tuple[Diagnostic, ...] = ()
-        """Diagnostics about a damaged store that was rebuilt, and about the lost data."""
+        """Diagnostics about a damaged store that was rebuilt."""
 
     @property
     def is_cold(self) -> bool:
@@ -147,7 +143,7 @@ class CachedSource:
     async def list_tools(self) -> Listing:
         """Return the last listing. If it is missing or expired, read it from the server.
 
-        If a new listing cannot be read, the expired listing stays in use with a diagnostic.
+        On failure, an expired listing stays in use with a diagnostic.
 
         Raises:
             UpstreamError: If the command or URL is not approved, the server failed, or it was never
@@ -170,7 +166,7 @@ class CachedSource:
         if not self._expired:
             return self._listing
         listing = await self._read_or_keep()
-        # Reading may have failed and left the old listing, so check the command or URL here too.
+        # Reading may have failed and kept the old listing, so check again.
         self.check_command_line()
         return listing
 
@@ -196,7 +192,7 @@ class CachedSource:
         await self.live.close()
 
     def expire(self) -> None:
-        """Make the next `list_tools` read the listing again."""
+        """Make the next `list_tools` read the listing again, unless `stored_only` is set."""
         self._expired = not self.options.stored_only
 
     def invalidate(self) -> None:
@@ -209,7 +205,7 @@ class CachedSource:
         """Read the listing again in the background, if it is old.
 
         Returns:
-            Time on the monotonic clock at which the listing becomes old; minus infinity if unknown.
+            Monotonic time at which the listing becomes old; minus infinity if unknown.
         """
         if self._listing is None or self.options.stored_only:
             return -math.inf
@@ -236,7 +232,9 @@ class CachedSource:
         self._attempt(lambda: self.store.forget(self.key.fingerprint), None)
 
     def check_command_line(self, *, again: bool = False) -> None:
-        """Raise an error under the policy ``block`` if the command or URL is not approved."""
+        """Under the policy ``block``, raise `UpstreamError` if the command or URL is not
+        approved.
+        """
         digest = self.key.command_line
         if not digest:
             return
@@ -265,7 +263,7 @@ class CachedSource:
     ) -> tuple[frozenset[str], tuple[Diagnostic, ...]]:
         """Record *digests*, keyed by definition name; return the names of changed definitions.
 
-        If the store fails, a diagnostic reports it, and ``block`` treats all as changed.
+        If the store fails, return a diagnostic. ``block`` then treats all as changed.
         """
         pins = self.stored.pins if isinstance(self.stored, StoredServer) else {}
         if digests and all(pins.get(name) == (new, new) for name, new in digests.items()):
@@ -292,7 +290,6 @@ class CachedSource:
         return self._listing
 
     def _load(self) -> None:
-        """Load the stored listing, if there is one."""
         self._loaded = True
         stored = self._read_stored()
         if stored is None:
@@ -328,12 +325,12 @@ class CachedSource:
             raise
 
     def _note_failure(self, detail: str, began: float) -> None:
-        """Store a slow failed listing, so that later processes need not wait for it again."""
+        """Store a slow failed listing, so that later processes need not wait for it."""
         if self.options.failure_ttl_s and self.clock() - began >= _MIN_STORED_FAILURE_S:
             self._attempt(lambda: self.store.note_failure(self.key.fingerprint, detail), None)
 
     async def _read_listing(self) -> Listing:
-        # Repeat the check, because a store that failed before may only have been busy.
+        # Check again, because a store that failed before may only have been busy.
         self.check_command_line(again=True)
         listing = await self.live.list_tools()
         self._expired = self.is_stale = False
@@ -379,7 +376,7 @@ class CachedSource:
     ) -> tuple[V, tuple[Diagnostic, ...]]:
         """Return the result of *work* on the store; *fallback* and a diagnostic if the store fails.
 
-        Without a fingerprint, the store is not used.
+        Without a fingerprint, return *fallback*.
         """
         if not self.key.fingerprint:
             return fallback, ()

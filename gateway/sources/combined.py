@@ -2,11 +2,10 @@
 
     CombinedSource("office", [TransformedSource(word, Prefix("word_")), excel])
 
-* A name that occurs in only one source stays unchanged. A name that occurs in several sources is
-  qualified in all of them as ``source_name``, so that the order of the sources has no effect.
+* A name in several sources is qualified in all of them as ``source_name``, so that the order of the
+  sources has no effect.
 * A URI is qualified as ``source+URI``, which is also a URI if the source's name starts with a
-  letter and contains no ``_``.
-* ``source+URI`` can be read even if it is not listed, because results of tools may link to it.
+  letter and contains no ``_``. It can be read unlisted, because results of tools may link to it.
 """
 
 from __future__ import annotations
@@ -45,12 +44,7 @@ _KINDS: frozenset[Kind] = frozenset({"tool", "prompt", "resource"})
 class CombinedSource:
     """Tools, resources and prompts of several sources under one server name.
 
-    Names that occur in several sources are qualified in all of them. A `Prefix` on each source
-    makes its names independent of the other sources.
-
-    Args:
-        server: Name of the combination.
-        sources: Sources with different names.
+    A `Prefix` on each source makes its names independent of the other sources.
 
     Raises:
         ConfigError: If *sources* is empty, or two sources have the same name.
@@ -100,9 +94,7 @@ class CombinedSource:
         return replace(result, content=tuple(content))
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Send a request to the source that owns the resource or prompt. See
-        `ResourceSource.ask`.
-        """
+        """Ask the source that owns the resource or prompt. See `ResourceSource.ask`."""
         kind, name = request_target(params)
         owner = server, original = await self._find_owner(kind, name)
         source = resources_of(self._sources[server], server)
@@ -124,10 +116,6 @@ class CombinedSource:
 
         An unlisted URI is accepted if it is qualified or matches a template.
 
-        Args:
-            kind: ``tool``, ``prompt`` or ``resource``.
-            name: Name of the item in the combination.
-
         Raises:
             InvalidRequestError: If no source has the item, or several may have it.
         """
@@ -146,12 +134,10 @@ class CombinedSource:
         owner = self._owners.get((kind, name))
         if owner is not None or kind != "resource":
             return owner
-        # An unlisted URI is either qualified, or matches a template.
         for source in self._listings:
             if name.startswith(f"{source}+"):
                 original = name.removeprefix(f"{source}+")
-                # A listed resource is accepted only under its listed name, because the host's rules
-                # use this
+                # A listed resource has only its listed name, because the host's rules use this
                 # name.
                 canonical = canonical_uri(original)
                 is_listed = any(
@@ -167,20 +153,14 @@ class CombinedSource:
         return (sources.pop(), name) if len(sources) == 1 else None
 
     def _to_uri(self, source: str, original: str) -> str:
-        """Return the URI under which the combination offers the resource *original* of *source*.
-
-        The resource need not be listed.
-        """
+        """Return the combination's URI for the resource *original* of *source*, listed or not."""
         for (kind, name), owner in self._owners.items():
             if kind == "resource" and owner == (source, original):
                 return name
         return f"{source}+{original}"
 
     def _rewrite_uris(self, owner: Owner, name: str, answer: JsonObject) -> JsonObject:
-        """Return the *answer* of a source with the URIs of the combination.
-
-        *answer* is the answer of *owner* to a request for *name*.
-        """
+        """Return the *answer* of *owner* to a request for *name*, with the combination's URIs."""
         source, original = owner
 
         def rewrite(uri: str) -> str:
@@ -209,8 +189,7 @@ def _merge_names(
 ) -> tuple[dict[Key, Owner], tuple[Diagnostic, ...]]:
     """Return the owner of each name in the combination, keyed by kind and name.
 
-    If the qualified name of a definition is also taken, the definition is left out with a
-    diagnostic.
+    If a qualified name is also taken, its definition is left out with a diagnostic.
     """
     offers = [
         (item.kind, source, item.name)
@@ -237,10 +216,7 @@ async def list_all(
 ) -> dict[str, Listing]:
     """List *sources* in parallel; return their listings, keyed by source name.
 
-    Args:
-        sources: Sources, keyed by name.
-        previous: Last listings, keyed by source name. The last listing of a source that fails is
-            used, with a diagnostic.
+    If a source fails, its *previous* listing is used, with a diagnostic.
 
     Raises:
         UpstreamError: If all sources failed.

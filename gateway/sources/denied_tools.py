@@ -1,6 +1,4 @@
-"""Removal of tools from the description of their server, if some callers may not find them.
-Pure.
-"""
+"""Removal of tools from the description of their server, if some callers may not find them."""
 
 from __future__ import annotations
 
@@ -23,11 +21,8 @@ def hide_denied(
 ) -> None:
     """Remove a tool from the description of its server, if *visible* may deny the tool to a caller.
 
-    Args:
-        entities: Entities, keyed by id. Changed in place.
-        visible: Policies that decide which entities a caller can see.
-        before: Entities of the previous build. A server that does not change remains the same
-            object.
+    *entities* is changed in place. Servers that are unchanged since *before* remain the same
+    objects.
     """
     if not visible.hiding:
         return
@@ -37,9 +32,6 @@ def hide_denied(
 
 
 def _without_denied(entity: Entity, entities: Mapping[str, Entity], visible: Visibility) -> Entity:
-    """Return the server *entity*; its description omits tools that *visible* may deny to a
-    caller.
-    """
     is_listed = entity.id == entity_id(entity.kind, entity.server, entity.server)
     server = entity.server if is_listed else described_server(entity.name)
     names = entity.definition.details.get("tools")

@@ -22,7 +22,6 @@ from gateway.types.listing import Listing
 ENTRIES = "catalog:"
 """Name of the entries' source. Other sources cannot use it."""
 MAX_SERVER_CHARS = 64
-"""Maximum length of the name of a server, in characters."""
 
 _Row: TypeAlias = tuple[tuple[Entity, ...], tuple[Diagnostic, ...]]
 """Entities and diagnostics of a stored row (such as a server with its tools). Both may be empty."""
@@ -49,7 +48,6 @@ class EntrySource:
         """Custom kinds of the host and of its configuration files, keyed by name."""
         self._options = options
         self._rows: dict[tuple[str, str], _Row] = {}
-        """Parsed rows, keyed by (id of the row, stored text)."""
         self._rules: dict[str, Access] = {}
         self._closed = False
 
@@ -80,10 +78,9 @@ class EntrySource:
         )
 
     def declare(self, kinds: Mapping[str, CustomKind]) -> bool:
-        """Replace the custom kinds of configuration files, which are added to the host's own kinds.
+        """Replace the custom kinds of configuration files. Return True if a kind changed.
 
-        Returns:
-            True if a kind changed, so that all entries are parsed again.
+        All entries are then parsed again.
         """
         after = {**self._host_kinds, **kinds}
         changed = after != self.kinds
@@ -118,9 +115,8 @@ class EntrySource:
         return (server, *tools), (*notes, *listing.diagnostics)
 
     def _list_described(self, key: str, listed: Sequence[object]) -> Listing:
-        """Return the tools that the entry with the id *key* describes.
-
-        They pass the same checks as the tools of a server.
+        """Return the tools that the entry with the id *key* describes, checked as a server's
+        tools.
         """
         from gateway.mcp import definitions  # noqa: PLC0415  (only who has such entries pays for it)
         from gateway.mcp.collector import DefinitionCollector  # noqa: PLC0415  (as above)
@@ -147,9 +143,7 @@ class EntrySource:
 
 
 def _read_rule(text: str) -> Access:
-    """Parse the stored access rule *text*. If it is unreadable, return a rule that disables
-    entries.
-    """
+    """Parse a stored access rule. An unreadable one disables entries."""
     try:
         return Access(**json.loads(text))
     except (ValueError, TypeError):

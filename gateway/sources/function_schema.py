@@ -1,7 +1,7 @@
-"""Tool definitions and argument validators, derived from Python functions.
+"""Tool definitions and argument validators from Python functions.
 
-Names come from the signature, types from the annotations, and texts from the docstring (Google,
-numpy or ReST). ``Annotated[..., Field(...)]`` has priority over the docstring.
+Texts come from the docstring (Google, numpy or ReST), but ``Annotated[..., Field(...)]`` has
+priority.
 """
 
 from __future__ import annotations
@@ -33,13 +33,7 @@ _UNSUPPORTED_PARAMETERS: Mapping[object, str] = {
 
 
 def read_bytes(raw: bytes | bytearray | memoryview) -> tuple[str, bool]:
-    """Return *raw* as text, or as base64 if it is not text.
-
-    Text is UTF-8 without NUL characters.
-
-    Returns:
-        The text or base64, and True if it is the text.
-    """
+    """Return *raw* as text if it is UTF-8 without NUL, else as base64; and True if it is text."""
     content = bytes(raw)
     with suppress(UnicodeDecodeError):
         if b"\0" not in content:
@@ -53,8 +47,7 @@ def to_json(answer: object) -> Any:
     try:
         return dump(plain, mode="json", fallback=str)
     except UnicodeDecodeError:
-        # The result is a model or a dataclass that contains bytes, which the first attempt
-        # rejected.
+        # The result is a model or dataclass with bytes, which the first attempt rejected.
         return dump(_without_bytes(dump(plain)), mode="json", fallback=str)
 
 
@@ -72,9 +65,7 @@ def _without_bytes(value: object) -> object:
 
 
 def _bind(arguments_of: TypeAdapter[Any], arguments: JsonObject) -> dict[str, object]:
-    """Return the *arguments* of a call with the declared types, with defaults for missing ones.
-
-    *arguments_of* is the validator of the function's arguments.
+    """Return *arguments* with the declared types, and with defaults for missing ones.
 
     Raises:
         InvalidRequestError: If the arguments are invalid.
@@ -90,7 +81,7 @@ def _bind(arguments_of: TypeAdapter[Any], arguments: JsonObject) -> dict[str, ob
 
 class _QuietJsonSchema(GenerateJsonSchema):
     def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
-        """Ignore the warning: the schema simply omits a default that JSON cannot express."""
+        """Ignore the warning that a default is omitted because JSON cannot express it."""
 
 
 def describe_function(

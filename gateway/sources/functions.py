@@ -1,11 +1,9 @@
 """Source of tools that are Python functions.
 
-* A plain function runs in a worker thread, an async function in the caller's task.
-* The time limit ends the waiting. A plain function that is already running cannot be stopped.
-* An exception of a function becomes an error result, without a traceback. So do ``SystemExit`` (for
+* A plain function runs in a worker thread. It cannot be stopped, but the time limit ends the wait.
+* Exceptions of a function become error results, without a traceback. So do ``SystemExit`` (for
   example from ``argparse``) and the cancellation of a job that the function awaited.
-* The items of a generator, plain or async, are collected in a list. Bytes are returned as text, or
-  as base64 if binary.
+* The items of a generator are collected in a list. Bytes become text, or base64 if binary.
 """
 
 from __future__ import annotations
@@ -38,7 +36,6 @@ class FunctionSource:
     def __init__(self, server: str = "local", *, options: UpstreamOptions | None = None) -> None:
         self.server = check_server_name(server)
         self.trusted = True
-        """True, because the host wrote the functions."""
         self._options = options or UpstreamOptions()
         self._lock = threading.Lock()
         self._functions: dict[str, ToolFunction] = {}
@@ -55,15 +52,7 @@ class FunctionSource:
         access: Access = NO_ACCESS_RULE,
         replace: bool = False,
     ) -> ToolDefinition:
-        """Add *function* as a tool.
-
-        Args:
-            function: Plain or async function. The tool has the same parameters.
-            name: Name of the tool; None uses the function's name.
-            description: Description; None uses the docstring's text.
-            hints: Further information of the host about the tool.
-            access: Access rule of the host for the tool.
-            replace: True to replace a tool of the same name.
+        """Add *function* as a tool. See `Servers.add_tool`.
 
         Raises:
             ConfigError: If the function cannot be called with a JSON object, or the name is taken.

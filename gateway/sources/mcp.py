@@ -2,7 +2,7 @@
 
 * The server is not started, and the SDK not imported, before the first listing or call.
 * The connection runs on the background loop. Callers may use any event loop.
-* A call is sent only once, unless it was certainly not sent or may run twice.
+* A call is sent again only if it may run twice or was certainly not sent.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ class ClientCapabilities:
     """Capabilities of a gateway's clients. The gateway and its sources share one object."""
 
     can_be_asked: bool = False
-    """True if servers may ask the clients for input. Set it before the first connection, because a
-    session declares it once for all calls."""
+    """True if servers may ask the clients for input. Sessions that are already open ignore
+    changes.
+    """
 
 
 @dataclass(eq=False, repr=False)
@@ -45,17 +46,16 @@ class McpSource:
     """Source of the tools of one MCP server.
 
     Args:
-        server: Name that the host gave the server.
+        server: Name of the server in the gateway.
         target: `StdioServer`, `HttpServer`, a server object of the mcp package, or a transport of
             the mcp package (which can be opened only once).
         bridge: Owner of the event loop that runs the connection.
         options: Limits of time and size.
         trusted: True if the host trusts the server's description of its tools.
         clock: Monotonic clock of the circuit breaker, in seconds.
-        on_change: Called on the background loop when the server reports that a list (such as its
-            tools) changed.
-        capabilities: Capabilities of the gateway's clients.
-        public_url: URL of this gateway at which users sign in; empty if there is none.
+        on_change: Called on the background loop when a list of the server (such as its tools)
+            changed.
+        public_url: Public URL of this gateway, for sign-ins of users, or "".
     """
 
     server: str
@@ -72,10 +72,10 @@ class McpSource:
     def __post_init__(self) -> None:
         self.server = check_server_name(self.server)
         self.supervisor = Supervisor(self.server, self._connect, self.options, clock=self.clock)
-        """Owner of the connection to the server. Use it only on the background loop."""
+        """Owner of the connection. Use it only on the background loop."""
         self.users = self._user_sessions(self.target)
-        """Sessions of the users, if calls use each user's credentials; else None. Use them only on
-        the background loop."""
+        """Users' sessions if calls use each user's credentials, else None. Use them only on the
+        background loop."""
         self._repeatable: frozenset[str] = frozenset()
 
     @property
@@ -89,9 +89,7 @@ class McpSource:
         return self.supervisor.healthy
 
     def note_repeatable(self, listing: Listing) -> None:
-        """Remember the tools of *listing* whose calls may be repeated. Untrusted servers have
-        none.
-        """
+        """Remember the tools whose calls may be repeated. Untrusted servers have none."""
         if self.trusted:
             self._repeatable = frozenset(
                 tool.name for tool in listing.tools if tool.hints.read_only or tool.hints.idempotent
@@ -134,9 +132,7 @@ class McpSource:
         await self.bridge.run(lambda: self._watch(uri, callbacks))
 
     async def close(self) -> None:
-        """End the connection and the server's process. Repeated calls and a closed bridge are
-        harmless.
-        """
+        """End the connection and the server's process. Repeated calls are harmless."""
         if self.supervisor.refuse() or self.users is not None:
             with suppress(ClosedError):
                 await self.bridge.run(self._close)
@@ -165,7 +161,7 @@ class McpSource:
         def on_start() -> None:
             nonlocal has_started
             if has_started:
-                # Reported because the resource may have changed between the two connections.
+                # The resource may have changed between the two connections.
                 callbacks.on_change()
             has_started = True
             callbacks.on_start()
@@ -196,7 +192,7 @@ class McpSource:
     async def _connect(
         self, target: HttpServer | None = None, on_change: Callable[[], None] | None = None
     ) -> ServerSession:
-        # Import in a thread, because the import is slow and would block the event loop.
+        # In a thread, because the import is slow.
         await asyncio.to_thread(import_module, "gateway.mcp.session")
         from gateway.mcp.session import Session  # noqa: PLC0415  (mcp is heavy: a warm start must not pay for it)
 

@@ -14,17 +14,13 @@ from gateway.sources.listing_store import ListingStore, attempt_store
 from gateway.types import Diagnostic
 
 _MAX_SIMILAR = 20
-"""Maximum number of diagnostics about similar names."""
 _NOTE_PREFIX = "names are not stored for the next start: "
 
 
 class NameBindings:
-    """The tools that hold the exposed names of one gateway, also in the store. Not thread-safe.
+    """The tools that hold the exposed names of one gateway. Not thread-safe.
 
-    Args:
-        store: Store of the bindings.
-        scope: Returns the owner of the bindings in the store. If the owner is empty, bindings are
-            not stored.
+    *scope* returns the owner of the bindings in *store*. If it is empty, they are not stored.
     """
 
     def __init__(self, store: ListingStore, scope: Callable[[], str]) -> None:
@@ -37,12 +33,11 @@ class NameBindings:
         self.holders: dict[str, str] = {}
         """Id of the tool that holds a name, keyed by case-folded name."""
         self.generations: dict[str, int] = {}
-        """Order in which tools were first seen: numbers, keyed by tool id. Earlier tools have
-        lower numbers. Tools that arrived together have equal numbers.
-        """
+        """Order in which tools were first seen, keyed by tool id. Tools that arrived together have
+        equal numbers."""
 
         self._persistent_holders: Mapping[str, str] = {}
-        """Part of `holders` that is stored, so that another process would load it."""
+        """Stored part of `holders`, which another process would load."""
 
     @property
     def digest(self) -> str:
@@ -50,10 +45,7 @@ class NameBindings:
         return digest(repr(sorted(self._persistent_holders.items())))
 
     def load(self, *, again: bool = False) -> tuple[Diagnostic, ...]:
-        """Load the stored bindings, once per owner; return diagnostics of a failing store.
-
-        *again* loads bindings again that are already loaded.
-        """
+        """Load the stored bindings, once per owner unless *again*; return store diagnostics."""
         scope = self._scope()
         if not scope or (scope == self._loaded and not again):
             return ()
@@ -79,7 +71,7 @@ class NameBindings:
         """Record the current names, and store new bindings; return diagnostics of a failing store.
 
         Args:
-            names: Exposed name of each tool, keyed by id of the tool.
+            names: Exposed name of each tool, keyed by tool id.
             claims: Id of the tool that wants a name whose holder is gone, keyed by case-folded
                 name.
             keep: True to store new bindings.

@@ -1,12 +1,10 @@
-"""Transforms of a source's listing: prefix, filter, rename, describe. Pure except for the source.
+"""Transforms of a source's listing: prefix, filter, rename, describe.
 
     TransformedSource(source, Filter(deny=("delete_*",)), Prefix("crm_"))
 
-* A transform applies to one kind of definition, by default to tools. Resources keep their URIs,
-  because requests contain them. A virtual server can give them other URIs.
-* A transform maps names in both directions. An item that it hides cannot be called or read.
-* A rule that matches no item causes a diagnostic, because a misspelt ``deny`` would expose a tool
-  that it should hide.
+* A transform applies to one kind of definition, by default to tools. An item that it hides cannot
+  be called or read.
+* A rule that matches no item causes a diagnostic, because a misspelt ``deny`` exposes a tool.
 """
 
 from __future__ import annotations
@@ -30,13 +28,13 @@ from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefini
 from gateway.types.listing import Listing, WatchCallbacks, pin_key
 
 Key: TypeAlias = tuple[Kind, str]
-"""Kind of a definition, and its name, which is unique in this kind."""
+"""Kind and name of a definition."""
 Owner: TypeAlias = tuple[str, str]
 """Name of a source, and the source's own name of a definition."""
 
 
 _KEYED_FIELDS = ("digests", "suspicions", "access", "originals")
-"""Names of the fields of a `Listing` that are mappings keyed by `pin_key`."""
+"""Fields of a `Listing` that are mappings keyed by `pin_key`."""
 _EMPTY_LISTING = Listing()
 
 
@@ -45,8 +43,8 @@ def select(
 ) -> Listing:
     """Return the definitions in *owners*, taken from *listings*, under their new names.
 
-    Digests, suspicions and access rules stay with their definition, so that renaming a definition
-    does not bypass its approval, the scanner or its access rule.
+    Digests, suspicions and access rules stay with their definition, so that a new name does not
+    bypass them.
 
     Args:
         listings: Listings, keyed by source.
@@ -84,7 +82,6 @@ class Prefix:
     text: str
     _: KW_ONLY
     kind: Kind = "tool"
-    """Kind of the renamed definitions: ``tool`` or ``prompt``."""
 
     def __post_init__(self) -> None:
         check_tool_name(self.text)
@@ -106,19 +103,16 @@ class Filter:
 
     Patterns are case-sensitive shell patterns (``get_*``, ``?``, ``[ab]``). Resources are matched
     by their URIs, including URIs made from a template, so a pattern for a template should end with
-    ``*``. Percent-encoding in a URI has no effect: ``%73ecret`` is the same as ``secret``.
+    ``*``. Percent-encoding has no effect: ``%73ecret`` is the same as ``secret``.
     """
 
     allow: tuple[str, ...] | None = None
-    """Patterns of allowed names; None allows all items of the kind, and an empty tuple allows
-    none."""
+    """Patterns of allowed names; None allows all items of the kind, and an empty tuple none."""
     deny: tuple[str, ...] = ()
     kind: Kind = "tool"
 
     def apply(self, listing: Listing, *, server: str) -> Listing:
-        """Return the listing with only the allowed items, and a diagnostic for each unmatched
-        pattern.
-        """
+        """Return the allowed items, with a diagnostic for each pattern without a match."""
         names = _names_of_kind(listing, self.kind)
         notes = (
             f"{server!r}: no {self.kind} matches {pattern!r}"
@@ -157,7 +151,6 @@ class Rename:
     names: Mapping[str, str]
     _: KW_ONLY
     kind: Kind = "tool"
-    """Kind of the renamed definitions: ``tool`` or ``prompt``."""
 
     def __post_init__(self) -> None:
         _check_renamable(self.kind)
@@ -193,9 +186,7 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """Replaces the descriptions of items. *texts* contains the new ones, keyed by own name or
-    URI.
-    """
+    """Replaces the descriptions of items. *texts* has the new ones, keyed by own name or URI."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
     _: KW_ONLY
@@ -215,7 +206,7 @@ class Describe:
         return _with_notes(replace(listing, definitions=tuple(definitions)), missing)
 
     def original_name(self, name: str) -> str | None:
-        """Return *name*, because this transform changes only descriptions."""
+        """Return *name* unchanged."""
         return name
 
 
@@ -234,7 +225,6 @@ class TransformedSource:
 
     def __init__(self, source: Source, *transforms: Transform) -> None:
         self.inner = source
-        """Original source, whose items have their own names."""
         self.server = source.server
         self._transforms = transforms
 
@@ -291,7 +281,6 @@ class TransformedSource:
 
 
 def _check_renamable(kind: Kind) -> None:
-    """Raise `ConfigError` if *kind* is ``resource``, because resources keep their URIs."""
     if kind not in {"tool", "prompt"}:
         raise ConfigError(
             f"a {kind} keeps its URI here; a virtual server can show it under another one"
