@@ -60,9 +60,7 @@ class Entries(Protocol):
         """Return each entry as JSON, keyed by id."""
 
     def put(self, entries: Sequence[Entry]) -> None:
-        """Insert *entries*, or replace stored entries with the same ids. Either all are stored, or
-        none.
-        """
+        """Insert *entries*, or replace those with the same ids; either all or none."""
 
     def remove(self, key: str) -> bool:
         """Delete the entry with the id *key*. Return False if it does not exist."""
@@ -71,9 +69,7 @@ class Entries(Protocol):
         """Return the stored access rules for listed entities as JSON, keyed by pattern."""
 
     def put_rules(self, rules: Mapping[str, str]) -> None:
-        """Insert *rules*, or replace stored rules with the same patterns. Either all are stored, or
-        none.
-        """
+        """Insert *rules*, or replace those with the same patterns; either all or none."""
 
     def close(self) -> None:
         """Release all resources. The next call of any method opens the store again."""
@@ -110,10 +106,9 @@ class Catalog:
     around_change: Callable[..., AbstractAsyncContextManager[None]]
 
     async def put(self, *entries: Entry) -> tuple[str, ...]:
-        """Insert *entries*, or replace entries with the same ids. Return the ids in the order of
-        *entries*.
+        """Insert *entries*, or replace those with the same ids; either all or none.
 
-        Either all entries are stored, or none. The next search finds them.
+        Return the ids in the order of *entries*. The next search finds them.
 
         Raises:
             InvalidRequestError: If an argument is not an `Entry`, or a limit would be exceeded.
@@ -166,8 +161,8 @@ class Catalog:
     async def govern(self, entity: Entity, use: Mapping[str, object]) -> None:
         """Set fields of `Access` for an entity that a server lists.
 
-        The new values are stored as a rule. It applies in addition to the host's other rules, also
-        after a restart. Fields that *use* does not contain keep their stored values.
+        The values are stored as a rule, which applies in addition to the host's other rules. Fields
+        that *use* does not contain keep their stored values.
 
         Args:
             entity: The listed entity.
@@ -195,11 +190,12 @@ class Catalog:
         self.store.put_rules({pattern: _merge_rule(self.store.rules().get(pattern, "{}"), use)})
 
     async def use_of(self, entity: Entity) -> Access:
-        """Return the part of an entity's `Access` that `change` can replace: all of it for an
-        entry, the stored rule for an entity that a server lists.
+        """Return the fields of an entity's `Access` that `change` can replace.
+
+        These are all fields of an entry, or the stored rule of an entity that a server lists.
 
         Raises:
-            StoreError: If it cannot be read.
+            StoreError: If they cannot be read.
         """
         entry = await self.entry(entity.id)
         if entry is None:
@@ -222,8 +218,8 @@ class Catalog:
         """Change fields of `Access` for several entities at once.
 
         An entry is changed itself. For an entity that a server lists, a rule is stored (see
-        `govern`). So *remove_tags* cannot remove tags that come from the server or from another
-        rule. The report contains such entities as failed.
+        `govern`). So *remove_tags* cannot remove tags from the server or another rule. The report
+        contains such entities as failed.
 
         Args:
             ids: Ids of the entities.
@@ -309,7 +305,7 @@ class Catalog:
         return decode_entries(await in_thread(self.store.rows))
 
     async def entry(self, key: str) -> Entry | None:
-        """Return the entry with this id as it was put; None if it does not exist or is unreadable.
+        """Return the entry with the id *key* as it was put; None if missing or unreadable.
 
         Raises:
             StoreError: If the store cannot be read.
@@ -322,11 +318,7 @@ class Catalog:
     async def get(self, key: str, filters: Filters | None = None) -> Entity | None:
         """Return the entity with the id *key*, whether it is an entry or listed by a server.
 
-        Return None if it does not exist, or *filters* exclude it.
-
-        Args:
-            key: Id of the entity.
-            filters: Filters that the entity must pass; None is any entity.
+        Return None if it does not exist, or does not pass *filters*. None allows any entity.
         """
         return (await self._by_id([key], filters)).get(key)
 
@@ -362,10 +354,9 @@ class Catalog:
         return Page(entities=tuple(page[:limit]), next=more, total=len(entities), facets=facets)
 
     async def tags(self, filters: Filters | None = None) -> Mapping[str, int]:
-        """Return the number of entities with each tag, keyed by the tag in lower case.
+        """Return the number of entities that pass *filters* with each tag, keyed by lower-case tag.
 
-        Args:
-            filters: Filters that the counted entities must pass; None counts all.
+        With None, all entities count.
         """
         counts: Counter[str] = Counter()
         for entity in await self._visible(filters):
