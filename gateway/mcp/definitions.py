@@ -1,9 +1,8 @@
 """Definitions of tools, resources and prompts: checks, digests and parsing.
 
-* A definition with a fault cannot be used. The other definitions of the listing stay usable.
 * Names and URIs stay unchanged because they are sent back to the server. All texts are cleaned.
-* The digest of a definition covers everything that a model or a person reads of it. It does not
-  cover the state of a resource (``size``, ``lastModified``).
+* The digest of a definition covers everything that a model or a person reads of it, but not the
+  state of a resource (``size``, ``lastModified``).
 * The input schema of a prompt or a template contains the values to fill in.
 """
 
@@ -35,13 +34,13 @@ from gateway.types import Hints, JsonObject, Kind, ToolDefinition
 MAX_DEPTH = 64
 """Maximum nesting depth of a definition; real definitions are below 20."""
 MAX_SCHEMAS_OF_A_VALUE = 5000
-"""Maximum number of schemas that apply to one value of an argument. An attacker could use more to
-make validation slow. Real schemas have at most a few hundred."""
+"""Maximum number of schemas that apply to one value of an argument, because more make validation
+slow. Real schemas have at most a few hundred."""
 _SINGLE_SCHEMA_KEYWORDS = frozenset(
     {"additionalProperties", "contains", "items", "not", "propertyNames"}
 )
-"""JSON Schema keywords whose value is one schema. For them, an empty schema and a missing one are
-equivalent."""
+"""JSON Schema keywords whose value is one schema. An empty schema means the same as a missing
+one."""
 _MIN_DIGEST_CHARS = 1 << 20
 _VARIABLE = re.compile(r"[A-Za-z0-9_.]+")
 _TOOL_DIGEST_KEYS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
@@ -59,16 +58,14 @@ _DETAIL_TYPES: Mapping[str, type] = {
 
 
 class ListMethod(NamedTuple):
-    """One list method of MCP (such as ``tools/list``), and the keys of its pages and
-    definitions.
-    """
+    """One list method of MCP (such as ``tools/list``)."""
 
     method: str
     key: str
-    """Key of a page whose value is the list of definitions."""
+    """Key of the definitions in a page."""
     kind: Kind
     id_key: str
-    """Key of a definition whose value is its name or URI, by which requests refer to it."""
+    """Key of a definition's name or URI, by which requests refer to it."""
     pinned: tuple[str, ...] = _DIGEST_KEYS
     """Keys of a definition that are part of its digest."""
 
@@ -83,9 +80,9 @@ LISTS = {each.method: each for each in (TOOLS, RESOURCES, TEMPLATES, PROMPTS, SK
 
 
 def read_php(item: object, method: ListMethod) -> object:
-    """Return *item*, in which empty maps written by PHP as ``[]`` are replaced by ``{}``.
+    """Return the tool *item* with ``{}`` for empty maps that PHP writes as ``[]``.
 
-    Only tools are changed. Other definitions are returned unchanged.
+    Definitions of other kinds stay unchanged.
     """
     if method is not TOOLS or is_too_deep(item, MAX_DEPTH):
         return item
@@ -122,9 +119,7 @@ def item_name(item: object, method: ListMethod) -> str:
 
 
 def measure_size(item: JsonObject, method: ListMethod) -> int:
-    """Return the length of the JSON of *item*, in characters. For a tool, only its schemas
-    count.
-    """
+    """Return the number of characters of the JSON of *item*; for a tool, of its schemas."""
     if method is not TOOLS:
         return len(json.dumps(item, default=str))
     schemas = (item.get(key) for key in ("inputSchema", "outputSchema"))
@@ -132,10 +127,7 @@ def measure_size(item: JsonObject, method: ListMethod) -> int:
 
 
 def find_inner_fault(item: JsonObject) -> str:
-    """Return the problem inside the schemas of the tool *item*, or an empty string.
-
-    These checks walk through the whole schemas.
-    """
+    """Return the problem inside the schemas of the tool *item*, or an empty string."""
     values = (item.get(key) for key in ("inputSchema", "outputSchema"))
     schemas = [value for value in values if isinstance(value, dict)]
     names = "\n".join({name for schema in schemas for part in objects_in(schema) for name in part})
@@ -163,9 +155,9 @@ def digest_definition(item: JsonObject, method: ListMethod) -> str:
 
 
 def _shorten_text(value: object) -> object:
-    """Return *value* if it is short or not a text, else its SHA-256.
+    """Return the SHA-256 of a very long text; *value* itself otherwise.
 
-    The JSON of a very long text may take six times the memory of the text.
+    The JSON of a text may take six times the memory of the text.
     """
     if isinstance(value, str) and len(value) > _MIN_DIGEST_CHARS:
         return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
@@ -175,10 +167,7 @@ def _shorten_text(value: object) -> object:
 def parse_definition(item: JsonObject, method: ListMethod, *, max_chars: int) -> ToolDefinition:
     """Parse the definition *item*, which has passed all checks.
 
-    Args:
-        item: Definition as the server sent it.
-        method: List method of MCP that returned the definition.
-        max_chars: Maximum length of the description, in characters.
+    *max_chars* is the maximum length of the description.
     """
     if method is SKILLS:
         return parse_skill(item, item_name(item, method), max_chars=max_chars)
@@ -201,9 +190,7 @@ def parse_definition(item: JsonObject, method: ListMethod, *, max_chars: int) ->
 
 
 def clean_definition(definition: ToolDefinition, max_chars: int) -> ToolDefinition:
-    """Return a definition of the host's own source with cleaned texts, as `parse_definition`
-    does it.
-    """
+    """Clean the texts of a definition of the host's own source, as `parse_definition` does."""
     output = definition.output_schema
     return replace(
         definition,

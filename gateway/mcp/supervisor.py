@@ -1,8 +1,6 @@
 """Supervisor of one server's connection, which is opened when needed, shared and replaced.
 
 * A server never has two sessions at a time, because two child processes could use the same files.
-* Opening a session is retried at growing intervals. A circuit breaker skips a server that keeps
-  failing. An error that the server answers is not a failure.
 * A cancelled caller does not affect others, because opening and closing run in separate tasks.
 
 All functions here run on one event loop.
@@ -44,23 +42,19 @@ class Connection(Protocol):
 
     @property
     def flood(self) -> UpstreamError | None:
-        """Error of a server that was disconnected because it sent too much; else None."""
+        """Error of a server that was disconnected because it sent too much, or None."""
 
     async def ready(self) -> object:
-        """Wait until the connection is open.
-
-        Raises the error of the connection if it cannot be opened.
-        """
+        """Wait until the connection is open; raise its error if it cannot be opened."""
 
     async def close(self) -> None:
         """End the connection."""
 
 
 class ServerSession(Connection, Protocol):
-    """Session of a server, with the requests that it sends.
+    """Session of a server. See `gateway.mcp.session.Session`.
 
-    `gateway.mcp.session.Session` implements this protocol. That module imports mcp, which must not
-    be loaded when a gateway starts with stored listings.
+    That module imports mcp, which must not be loaded when a gateway starts with stored listings.
     """
 
     async def list_tools(self) -> Listing:
@@ -98,7 +92,6 @@ class Supervisor(Generic[C]):
 
     def __post_init__(self) -> None:
         self.breaker = Breaker(self.options, clock=self.clock)
-        """Circuit breaker of the server."""
         self._slots = asyncio.Semaphore(self.options.max_in_flight)
         self._connection: C | None = None
         self._opening: asyncio.Task[C] | None = None
@@ -107,13 +100,12 @@ class Supervisor(Generic[C]):
         self.fault: UpstreamError | None = None
         """Error of the last use of the connection; None if it succeeded."""
         self.failing_since: float | None = None
-        """Time of the first failure since the last success, on the monotonic clock; None after a
-        success."""
+        """Monotonic time of the first failure since the last success; None after a success."""
         self._last_failure_cause: object = None
         self._stale_connection: C | None = None
         self._closed = False
         self.in_flight = 0
-        """Number of uses of the connection that currently run."""
+        """Number of running uses of the connection."""
 
     @property
     def state(self) -> ConnectionState:
@@ -135,10 +127,8 @@ class Supervisor(Generic[C]):
     async def use(self, work: Callable[[C], Awaitable[T]], *, unlimited: bool = False) -> T:
         """Run *work* with an open connection, and return its result.
 
-        Args:
-            work: Function that uses the connection.
-            unlimited: True if the work lasts as long as the connection. It then does not count
-                against `UpstreamOptions.max_in_flight`.
+        *unlimited* work lasts as long as the connection, and so does not count against
+        `UpstreamOptions.max_in_flight`.
 
         Raises:
             UpstreamUnavailableError: If the server failed too often in a row, or is busy.
@@ -190,10 +180,7 @@ class Supervisor(Generic[C]):
 
     @asynccontextmanager
     async def _slot(self, *, unlimited: bool) -> AsyncIterator[None]:
-        """Wait until the number of uses is below the limit, then count a use during the block.
-
-        The idle timer starts after the last use.
-        """
+        """Wait until the number of uses is below the limit, then count a use during the block."""
         if not unlimited:
             await self._acquire_slot()
         self.in_flight += 1
@@ -289,7 +276,6 @@ class Supervisor(Generic[C]):
             self._idle_timer = None
 
     def _close_idle(self) -> None:
-        """End the session if it is idle. The next use opens a new one."""
         self._idle_timer = None
         if self._opening is not None:
             return
