@@ -1,8 +1,7 @@
 """Skills of servers: entries of the extension ``io.modelcontextprotocol/skills`` (SEP-2640). Pure.
 
-A skill is a folder of files, each of which is a resource. The URI of a skill is the URI of its
-``SKILL.md``. Its entry repeats the front matter and lists all files with their digests, so that an
-approval of the entry covers the contents of all files.
+A skill is a folder of files, each of which is a resource. Its URI is the URI of its ``SKILL.md``.
+Its entry lists all files with their digests, so that an approval covers their contents.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ from gateway.types import Hints, JsonObject, ToolDefinition
 
 EXTENSION = "io.modelcontextprotocol/skills"
 FRONT, FILES = "frontmatter", "resources"
-"""Keys of a skill's entry (front matter, list of files), also used in the details of its
-definition."""
+"""Keys of a skill's entry and of its definition's details: front matter, list of files."""
 FILE = "SKILL.md"
 DYNAMIC = "dynamic"
 """Value of an entry's list of files if the contents of the files are generated when read."""
@@ -75,9 +73,7 @@ def _is_file(file: JsonObject, root: str) -> bool:
 
 
 def parse_skill(item: JsonObject, uri: str, *, max_chars: int) -> ToolDefinition:
-    """Return the definition of the skill entry *item*, which has passed all checks. Its name is its
-    URI.
-    """
+    """Return the definition of the skill entry *item*, which has passed all checks."""
     front = item[FRONT]
     assert isinstance(front, dict)  # noqa: S101  (find_skill_fault has checked it)
     return ToolDefinition(
@@ -99,9 +95,7 @@ def file_of(uri: str, content: bytes) -> JsonObject:
 
 
 def is_as_listed(content: JsonObject, file: JsonObject) -> bool:
-    """Return whether *content*, as read from the server, has the digest and size of the listed
-    *file*.
-    """
+    """Return whether *content*, as read, has the digest and size of the listed *file*."""
     text, blob = content.get("text"), content.get("blob")
     try:
         raw = text.encode() if isinstance(text, str) else base64.b64decode(str(blob))
