@@ -21,14 +21,7 @@ _HOST_FILTERS = filters_for(None)
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Calls:
-    """The calls of one gateway.
-
-    Args:
-        snapshot: Returns the current snapshot.
-        registry: Sources of tools.
-        telemetry: Traces each call.
-        hooks: Hooks around each call.
-    """
+    """The calls of one gateway."""
 
     snapshot: Callable[[], Awaitable[Snapshot]]
     registry: Registry
@@ -130,7 +123,7 @@ def _content_of(arguments: object, result: InvokeResult) -> Mapping[str, str]:
 
 
 def _clean(result: InvokeResult) -> InvokeResult:
-    """Return *result* without invisible characters, as `visible` defines them."""
+    """Return *result* without invisible characters (see `visible`)."""
     blocks = (
         Content(type=visible(block.type), text=visible(block.text), data=visible_json(block.data))
         for block in result.content

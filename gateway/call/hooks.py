@@ -1,5 +1,3 @@
-"""Hooks around calls, which can refuse a call, change its result or record its outcome."""
-
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -47,7 +45,9 @@ Proceed: TypeAlias = Callable[[Call], Awaitable[InvokeResult]]
 
 
 class CallHook:
-    """Base class of hooks around calls and changes. Subclasses override the methods they need.
+    """Base class of hooks, which can refuse calls, change results or record outcomes.
+
+    Subclasses override the methods they need.
 
     Example:
         >>> from gateway.call.hooks import CallHook
@@ -80,11 +80,11 @@ class CallHook:
         """Record a decision about a call that is not sent, or not sent yet.
 
         Raises:
-            StoreError: If the decision must be recorded but the record cannot be written.
+            StoreError: If the decision must be recorded but cannot be.
         """
 
     def shown_arguments(self, _: Call, arguments: object) -> object:
-        """Return *arguments* of a call without the parts that traces must not contain."""
+        """Return *arguments* without the parts that traces must not contain."""
         return arguments
 
     def change(self, action: str, *entities: str, detail: str = "") -> Change:
@@ -126,14 +126,14 @@ class CallHooks(CallHook):
             await hook.note_unsent(decision, call, detail)
 
     def shown_arguments(self, call: Call, arguments: object) -> object:
-        """Return *arguments* without the parts that any hook hides from traces."""
+        """Hide the parts that any hook hides from traces."""
         for hook in self.hooks:
             arguments = hook.shown_arguments(call, arguments)
         return arguments
 
     @asynccontextmanager
     async def change(self, action: str, *entities: str, detail: str = "") -> AsyncIterator[None]:
-        """Enter the context managers of all hooks around the change."""
+        """Enter the context managers of all hooks."""
         async with AsyncExitStack() as stack:
             for hook in self.hooks:
                 await stack.enter_async_context(hook.change(action, *entities, detail=detail))

@@ -33,10 +33,8 @@ def entities_of(snapshot: Snapshot, server: str) -> dict[int, Entity]:
 def described_by(names: Mapping[int, str], uri: str) -> list[list[int]]:
     """Return the positions of the entities that describe *uri*, in lists.
 
-    *uri* may be read only if one entity of each list is visible. If it is not listed exactly,
-    each equivalent spelling counts.
-
-    *names* are URIs, templates and skills of the server, keyed by position.
+    *uri* may be read only if one entity of each list is visible. Equivalent spellings count if
+    it is not listed exactly. *names* are the server's URIs, templates and skills, by position.
     """
     canonical = canonical_uri(uri)
     spellings = {position: canonical_uri(name) for position, name in names.items()}

@@ -1,5 +1,3 @@
-"""Resources and prompts of servers, and completions of their arguments."""
-
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -47,14 +45,7 @@ _READABLE: frozenset[Kind] = frozenset({"resource", "skill"})
 
 @dataclass(eq=False, repr=False)
 class ResourceLibrary:
-    """The resources and prompts of one gateway.
-
-    Args:
-        registry: Sources of tools, resources and prompts.
-        snapshot: Returns the current snapshot.
-        capabilities: Client capabilities that servers may use.
-        hooks: Hooks around each read and prompt.
-    """
+    """The resources and prompts of one gateway, and completions of their arguments."""
 
     registry: Registry
     snapshot: Callable[[], Awaitable[Snapshot]]
@@ -74,9 +65,7 @@ class ResourceLibrary:
         return isinstance(self._source(server), ResourceSource)
 
     def home(self, tool_id: str) -> str:
-        """Return the server whose resources a tool's results refer to; empty if it has only
-        tools.
-        """
+        """Return the server of the resources in a tool's results; empty if it has only tools."""
         server, _, _ = tool_id.partition("/")
         source = self._source(server)
         if isinstance(source, VirtualSource):
@@ -159,8 +148,6 @@ class ResourceLibrary:
     ) -> JsonObject:
         """Request the prompt of *owner* (server and name there), and return the server's JSON.
 
-        *arguments* are keyed by name; None sends none.
-
         Raises:
             LimitExceededError, UpstreamError: As `read_contents`.
         """
@@ -176,9 +163,7 @@ class ResourceLibrary:
         arguments: JsonObject,
         work: Callable[[], Awaitable[JsonObject]],
     ) -> JsonObject:
-        """Run *work*, which sends a request, inside the hooks. Return the JSON that they let
-        pass.
-        """
+        """Run *work*, which sends a request, inside the hooks."""
         snapshot = await self.snapshot()
         entity = _entity_at(snapshot, "resource" if action == "read" else "prompt", *owner)
 
@@ -200,14 +185,9 @@ class ResourceLibrary:
         *,
         caller: Caller = ANYONE,
     ) -> JsonObject:
-        """Send a request to the server of a resource or prompt, and return the server's JSON.
+        """Send a request about the resource or prompt *owner* (server and name there).
 
-        Args:
-            method: MCP method of the request.
-            owner: Server of the resource or prompt, and its name there.
-            key: Parameter of the request that contains the name.
-            more: Further parameters.
-            caller: The user for whom the request is made.
+        *key* is the parameter of the request for the name, *more* has further parameters.
         """
         params = {key: owner[1], **(more or {})}
         return visible_json(await self._ask(method, owner, params, caller))
@@ -223,11 +203,8 @@ class ResourceLibrary:
     ) -> JsonObject:
         """Return the server's JSON with completions for an argument of a prompt or template.
 
-        Args:
-            kind: ``prompt`` or ``resource``.
-            name: Name of the prompt or template, as for `read` and `prompt`.
-            params: ``argument`` and optionally ``context``, as in MCP.
-            caller: The user for whom the request is made.
+        *kind* and *name* are as for `read` and `prompt`. *params* has ``argument`` and optionally
+        ``context``, as in MCP.
         """
         owner = await self.owner(kind, name, caller=caller)
         prompt = {"type": "ref/prompt", "name": owner[1]}
@@ -276,10 +253,7 @@ class ResourceLibrary:
     async def _visible_original(
         self, server: str, uri: str, caller: Caller, name: str
     ) -> tuple[str, str]:
-        """Return the `_original` of the resource *uri* if *caller* may see both.
-
-        Errors contain *name*.
-        """
+        """Return the `_original` of the resource *uri* if *caller* may see both."""
         await self._check_visible(server, uri, caller, name)
         real = await self._original("resource", server, uri)
         if real[0] != server:
@@ -316,7 +290,7 @@ class ResourceLibrary:
         else:
             every = frozenset({ALL_SCOPES})
             in_use = snapshot.mask(replace(filters, scopes=every, unrestricted=True))
-            # The server's own entity must be visible too, because the server may list nothing else.
+            # The server may list nothing else than its own entity.
             itself = [
                 position
                 for position, member in entities.items()
@@ -352,7 +326,7 @@ class ResourceLibrary:
         return registration.source if registration is not None else None
 
     def _inner_source(self, server: str) -> Source | None:
-        """Return the source that knows the names from `owner`: *server* without its transforms."""
+        """Return the source, without transforms, that knows the names from `owner`."""
         source = self._source(server)
         return source.inner if _is_configured(source) else source
 

@@ -27,8 +27,8 @@ def apply_policies(
     Args:
         listing: The listing as received.
         changed: The remedy for each definition that differs from the approved one, keyed by
-            `pin_key`, or by `COMMAND_LINE_PIN` for the server's command line. An empty remedy
-            means an approval.
+            `pin_key`, or by `COMMAND_LINE_PIN` for the command line. An empty remedy means an
+            approval.
         server: Name of the server, for messages.
         options: The policies ``on_change`` and ``on_suspicion``.
     """
@@ -62,7 +62,7 @@ def apply_policies(
 def _notes(
     listing: Listing, changed: Mapping[str, str], blocked: set[str], server: str
 ) -> Iterator[tuple[str, Diagnostic]]:
-    """Yield a pair for each problem: the pin key of the definition, and a diagnostic."""
+    """Yield the pin key and a diagnostic for each problem."""
     if COMMAND_LINE_PIN in changed:
         detail = (
             f"{server!r}: the command line or URL changed since it was approved; "

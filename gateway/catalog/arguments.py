@@ -1,7 +1,6 @@
 """Checks of a call's arguments against the tool's JSON Schema, before the call is sent.
 
-Arguments and schema are both untrusted, so each check runs in a thread with a budget of steps.
-References must stay within the schema.
+Both are untrusted, so each check runs in a thread with a budget of steps.
 """
 
 from __future__ import annotations
@@ -83,8 +82,8 @@ async def check_arguments(entity: Entity, arguments: JsonObject) -> None:
     """Check *arguments* against the entity's input schema, in a thread.
 
     Any arguments are accepted if the schema is invalid, too expensive to check, or refers to other
-    documents. The server then checks them. Patterns are checked only if the host trusts the server,
-    because the match of an untrusted pattern may never end (CWE-1333).
+    documents. Patterns are checked only if the host trusts the server, because the match of an
+    untrusted pattern may never end (CWE-1333).
 
     Raises:
         InvalidRequestError: If *arguments* is not a mapping.
@@ -94,7 +93,7 @@ async def check_arguments(entity: Entity, arguments: JsonObject) -> None:
     if not isinstance(arguments, Mapping):
         kind = type(arguments).__name__
         raise InvalidRequestError(f"arguments must be a mapping of names to values, got {kind}")
-    # The evaluation of an invalid schema may raise any error.
+    # An invalid schema may raise any error.
     faults = await attempt(in_thread(_find_faults, entity, dict(arguments)))
     if faults and not isinstance(faults, Failed):
         raise InvalidArgumentsError(entity.exposed_name, faults, entity.definition.input_schema)
@@ -115,7 +114,7 @@ def _find_faults(entity: Entity, arguments: dict[str, Any]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _validator(text: str, *, trusted: bool) -> Validator:
-    """Return a validator for the JSON Schema *text*; patterns are checked only if *trusted*."""
+    """Return a validator; patterns are checked only if the schema is *trusted*."""
     dialect = validator_for(json.loads(text), default=Draft202012Validator)
     # For parts with a nested "$schema", the library would use its own classes, without a budget.
     schema = json.loads(text, object_hook=_without_dialect)
@@ -133,8 +132,7 @@ def _without_dialect(part: dict[str, Any]) -> dict[str, Any]:
 def _budgeted_dialect(dialect: type[Validator], *, trusted: bool) -> type[Validator]:
     """Return a variant of *dialect* that ends checks beyond the budget.
 
-    Identifiers and anchors are ignored, because each look-up walks the whole schema. So references
-    must be JSON pointers.
+    Identifiers and anchors are ignored, because each look-up walks the whole schema.
     """
     skipped = frozenset() if trusted else _UNCOUNTED_KEYWORDS
 
@@ -180,9 +178,9 @@ def _charged(name: str, check: _Check) -> _Check:
 
 
 def _cost(name: str, value: object, instance: object) -> int:
-    """Return the number of steps for checking one keyword, without the steps of its subschemas.
+    """Return the number of steps for one keyword with this *value*, without its subschemas.
 
-    *value* is the keyword's value in the schema, *instance* the checked part of the arguments.
+    *instance* is the checked part of the arguments.
     """
     steps = 1 + sum(
         len(container) for container in (value, instance) if isinstance(container, list | dict)

@@ -1,5 +1,3 @@
-"""The catalog: reads all entities of a gateway, and changes entries and access rules."""
-
 from __future__ import annotations
 
 import heapq
@@ -40,7 +38,7 @@ class View(Protocol):
 
     @property
     def entities(self) -> Sequence[Entity]:
-        """All entities, in the order that `mask` and `position` refer to."""
+        """All entities, in the order of `mask` and `position`."""
 
     def mask(self, filters: Filters) -> NDArray[np.bool_]:
         """Return an array that is True for each entity that passes *filters*, shape (n,)."""
@@ -66,22 +64,20 @@ class Entries(Protocol):
         """Delete the entry with the id *key*. Return False if it does not exist."""
 
     def rules(self) -> Mapping[str, str]:
-        """Return the stored access rules for listed entities as JSON, keyed by pattern."""
+        """Return the access rules for listed entities as JSON, keyed by pattern."""
 
     def put_rules(self, rules: Mapping[str, str]) -> None:
         """Insert *rules*, or replace those with the same patterns; either all or none."""
 
     def close(self) -> None:
-        """Release all resources. The next call of any method opens the store again."""
+        """Release all resources. The next call opens the store again."""
 
 
 @dataclass(eq=False, repr=False)
 class Catalog:
-    """The catalog of one gateway: all entities for reading, entries and access rules for changes.
+    """All entities of one gateway for reading, entries and access rules for changes.
 
     Args:
-        store: Stores entries and access rules.
-        view: Returns the current snapshot.
         changed: Called after every change.
         options: Returns the limits, including the kinds declared so far.
         check_open: Raises `ClosedError` after the gateway was closed.
@@ -106,9 +102,7 @@ class Catalog:
     around_change: Callable[..., AbstractAsyncContextManager[None]]
 
     async def put(self, *entries: Entry) -> tuple[str, ...]:
-        """Insert *entries*, or replace those with the same ids; either all or none.
-
-        Return the ids in the order of *entries*. The next search finds them.
+        """Insert *entries*, or replace those with the same ids; either all or none. Return the ids.
 
         Raises:
             InvalidRequestError: If an argument is not an `Entry`, or a limit would be exceeded.
@@ -161,12 +155,8 @@ class Catalog:
     async def govern(self, entity: Entity, use: Mapping[str, object]) -> None:
         """Set fields of `Access` for an entity that a server lists.
 
-        The values are stored as a rule, which applies in addition to the host's other rules. Fields
-        that *use* does not contain keep their stored values.
-
-        Args:
-            entity: The listed entity.
-            use: New values, keyed by the field of `Access`.
+        The values in *use*, keyed by field, are stored as a rule in addition to the host's other
+        rules. Other fields keep their stored values.
 
         Raises:
             TypeError: If a value has the wrong type.
@@ -190,12 +180,10 @@ class Catalog:
         self.store.put_rules({pattern: _merge_rule(self.store.rules().get(pattern, "{}"), use)})
 
     async def use_of(self, entity: Entity) -> Access:
-        """Return the fields of an entity's `Access` that `change` can replace.
-
-        These are all fields of an entry, or the stored rule of an entity that a server lists.
+        """Return the `Access` that `change` can replace: of an entry, or the stored rule.
 
         Raises:
-            StoreError: If they cannot be read.
+            StoreError: If it cannot be read.
         """
         entry = await self.entry(entity.id)
         if entry is None:
@@ -316,9 +304,9 @@ class Catalog:
         return next(iter(decode_entries({key: rows[key]} if key in rows else {})), None)
 
     async def get(self, key: str, filters: Filters | None = None) -> Entity | None:
-        """Return the entity with the id *key*, whether it is an entry or listed by a server.
+        """Return the entry or listed entity with the id *key*.
 
-        Return None if it does not exist, or does not pass *filters*. None allows any entity.
+        Return None if it does not exist, or does not pass *filters*.
         """
         return (await self._by_id([key], filters)).get(key)
 
@@ -354,10 +342,7 @@ class Catalog:
         return Page(entities=tuple(page[:limit]), next=more, total=len(entities), facets=facets)
 
     async def tags(self, filters: Filters | None = None) -> Mapping[str, int]:
-        """Return the number of entities that pass *filters* with each tag, keyed by lower-case tag.
-
-        With None, all entities count.
-        """
+        """Return the number of entities that pass *filters*, keyed by tag in lower case."""
         counts: Counter[str] = Counter()
         for entity in await self._visible(filters):
             counts.update({tag.casefold() for tag in entity.hints.tags})

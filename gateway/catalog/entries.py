@@ -1,7 +1,4 @@
-"""Entries: catalog entities (such as agents) that a person or a manifest describes.
-
-Dot paths select parts of an entry's metadata.
-"""
+"""Entries: catalog entities (such as agents) that a person or a manifest describes."""
 
 from __future__ import annotations
 
@@ -97,7 +94,7 @@ class Entry:
 
 
 def entry_id(kind: str, namespace: str, name: str) -> str:
-    """Return the id of an entry: ``kind:namespace/name``, also for servers."""
+    """Return the id of an entry, also of a server."""
     return f"{kind}:{namespace}/{name}"
 
 
@@ -133,9 +130,8 @@ def _metadata_fault(metadata: JsonObject) -> str:
 
 
 def clean_entry(entry: Entry) -> Entry:
-    """Return *entry* without invisible characters, and with its texts cut to their maximum length.
-
-    Metadata is not cut.
+    """Return *entry* without invisible characters and with texts (but not metadata) cut to their
+    maximum length.
     """
     hints = entry.hints
     lists: dict[str, Any] = {
@@ -167,7 +163,7 @@ def with_use(entry: Entry, use: Mapping[str, Any]) -> Entry:
 def to_entity(entry: Entry, *, searchable: Sequence[str] | None = None) -> Entity:
     """Convert *entry* to an entity of the catalog.
 
-    *searchable* are the dot paths of the metadata to search; None searches all of it.
+    *searchable* are the dot paths of the searched metadata; None searches all of it.
     """
     excluded = _NOT_WORDS | {TOOLS} if entry.kind in SERVER_KINDS else _NOT_WORDS
     metadata = {key: value for key, value in entry.metadata.items() if key not in excluded}
@@ -206,7 +202,7 @@ def encode_entry(entry: Entry) -> str:
 
 
 def entry_to_json(entry: Entry) -> JsonObject:
-    """Return *entry* as a JSON object without default values, for `entry_from_json`."""
+    """Return *entry* as a JSON object without default values."""
     values = _not_default(entry, Entry(kind=entry.kind, name=entry.name))
     if hints := _not_default(entry.hints, Hints()):
         values["hints"] = hints
@@ -280,9 +276,7 @@ def project(metadata: JsonObject, fields: Sequence[str] | None) -> JsonObject:
 
 
 def parse_paths(fields: Sequence[str]) -> _Tree:
-    """Parse the dot paths of `project` to a tree of their keys.
-
-    The value None selects everything below its key.
+    """Parse the dot paths of `project` to a tree of keys. None selects everything below a key.
 
     Raises:
         InvalidRequestError: If there are too many paths, or one is invalid.
@@ -332,8 +326,7 @@ def flatten(metadata: JsonObject, fields: Sequence[str] | None = None) -> str:
     paths of the parts to include; None is all.
 
     Returns:
-        At most 200 lines and 4,000 characters, with values at a depth of at most 6; "" if no value
-        is included.
+        At most 200 lines and 4,000 characters, with values at a depth of at most 6, or "".
     """
     lines = islice(_lines(project(metadata, fields), "", MAX_DEPTH), MAX_VALUES)
     return "\n".join(lines)[:MAX_CHARS]

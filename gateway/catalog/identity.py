@@ -1,11 +1,10 @@
 """Ids, URIs and exposed names of entities. Pure.
 
-* An id contains the name that the source uses, and never changes.
 * A resource's URI is ``gateway:/SERVER/URI``, with the server's own URI unchanged, so that clients
   can expand templates. A prompt is called ``SERVER/NAME``. Server names contain no slash.
 * An exposed name is the name by which models call a tool. It has at most 64 characters of
-  ``[A-Za-z0-9_-]`` (OpenAI's rule for functions), and is unique even without case. It depends only
-  on the set of tools and on the earlier holders of the name, not on the order of registration.
+  ``[A-Za-z0-9_-]`` (OpenAI's rule for functions), and is unique even without case. The order of
+  registration has no effect on it.
 """
 
 from __future__ import annotations
@@ -114,7 +113,7 @@ def _candidates(key: str, name: str) -> Iterator[str]:
 def similar_names(own_names: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
     """Return groups of tools of different servers with names that look almost the same.
 
-    Such names differ only in case, underscores, hyphens, a plural, or letters of another script.
+    They differ only in case, underscores, hyphens, a plural, or letters of another script.
 
     Args:
         own_names: The server's name of each tool, keyed by the tool's id.
@@ -145,7 +144,7 @@ def _skeleton(name: str) -> str:
 
 
 def plain_name(name: str, key: str) -> str:
-    """Return the exposed name of the tool with the id *key* if no other tool has this name."""
+    """Return the exposed name of a tool if no other tool has it."""
     if _PLAIN_NAME.fullmatch(name):
         return name
     plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-")
@@ -163,8 +162,7 @@ def definition_digest(server: str, definition: ToolDefinition) -> str:
     """Return the SHA-256 (hex) of all parts of a definition that a search or a call reads.
 
     The search text is excluded, because the host sets it and may change it without a new approval.
-    The hint ``open_world`` is excluded, because only policies read it. The order of JSON keys does
-    not matter.
+    The hint ``open_world`` is excluded, because only policies read it.
     """
     hints = definition.hints
     whole: dict[str, object] = {

@@ -1,5 +1,3 @@
-"""Table of entity kinds: how each kind is embedded, indexed and called."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping

@@ -1,5 +1,3 @@
-"""Visibility of entities for callers, and access rules."""
-
 from __future__ import annotations
 
 import re
@@ -44,7 +42,7 @@ class Visibility:
     def hiding(self) -> tuple[object, ...]:
         """Key that is equal as long as the same entities are hidden from the same callers.
 
-        Empty if nothing is hidden from anyone. A saved index is only used with an equal key.
+        Empty if nothing is hidden. A saved index is only used with an equal key.
         """
         return ()
 
@@ -53,9 +51,8 @@ class Visibility:
         return ()
 
     def shared(self, filters: Filters) -> Filters:
-        """Return *filters* without user and tenant, unless these affect which entities are visible.
-
-        Results can then be cached for all users.
+        """Return *filters* without user and tenant, if these do not affect which entities are
+        visible.
         """
         return replace(filters, user="", tenant="")
 
@@ -85,7 +82,7 @@ MakeVisibility: TypeAlias = Callable[[tuple[AccessPolicy, ...]], Visibility]
 
 
 def without_policies(policies: tuple[AccessPolicy, ...]) -> Visibility:
-    """Return `EVERYTHING_VISIBLE`; used by gateways without a plugin for policies.
+    """Return `EVERYTHING_VISIBLE`, for gateways without a plugin for policies.
 
     Raises:
         ConfigError: If there are *policies*, because they must not be ignored.
@@ -127,10 +124,7 @@ class AccessRules:
         return AccessRules(*self._tables, *tables)
 
     def access(self, server: str, name: str = "") -> Access:
-        """Return the combination of all rules that match the item *name* of a server.
-
-        The name "" is the server itself.
-        """
+        """Return all rules that match the item *name* of a server ("" for the server), combined."""
         if not self.rules:
             return NO_ACCESS_RULE
         return self._combine(self._places(f"{server}/{name}" if name else server))

@@ -1,8 +1,4 @@
-"""Source with a stored listing.
-
-* A stored listing is available at the next start, without starting the server.
-* An old listing stays in use while a new one is read in the background.
-"""
+"""Source with a stored listing, which stays in use while a new one is read in the background."""
 
 from __future__ import annotations
 
@@ -35,7 +31,7 @@ _CLOCK_DRIFT_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheKey:
-    """Keys under which a store has the listing and the approvals of one server."""
+    """Keys of one server's listing and approvals in a store."""
 
     fingerprint: str
     """Fingerprint of the server's configuration; if empty, nothing is stored."""
@@ -46,7 +42,7 @@ class CacheKey:
 
     @property
     def pin_owner(self) -> str:
-        """Owner of the approvals in the store: *owner*, or *fingerprint* if it is empty."""
+        """Owner of the approvals: *owner*, or *fingerprint* if it is empty."""
         return self.owner or self.fingerprint
 
 
@@ -70,13 +66,9 @@ class CachedSource:
     """Source of an MCP server that stores the server's listing.
 
     Args:
-        live: Source that reads the listing from the server.
-        store: Store of the listing and its approvals.
-        key: Keys of the listing and the approvals in the store.
         flights: Runs listings on its own event loop; may be shared with other sources.
         on_change: Called when the listing differs from the previous one.
-        clock: Monotonic clock, in seconds.
-        wall: Clock with seconds since the epoch.
+        wall: Clock with seconds since the epoch; ``clock`` is monotonic.
     """
 
     _failure_before = ""
@@ -101,7 +93,6 @@ class CachedSource:
         self._listing: Listing | None = None
         """Listing without items that an approval policy hides; None before the first listing."""
         self._renew_at = math.inf
-        """Monotonic time at which the listing becomes old."""
         self._loaded = False
         self.stored: StoredServer | StoreError | None = None
         """State of the server, or error of the store, as read by `preload`."""
@@ -114,7 +105,6 @@ class CachedSource:
         self._unchecked: tuple[Diagnostic, ...] = ()
         """Diagnostics of a store failure that prevented the check of the command or URL."""
         self._rebuilt: tuple[Diagnostic, ...] = ()
-        """Diagnostics about a damaged store that was rebuilt."""
 
     @property
     def is_cold(self) -> bool:
@@ -137,7 +127,7 @@ class CachedSource:
 
     def _age_s(self, stored: StoredListing) -> float:
         age_s = self.wall() - stored.listed_at
-        # A timestamp in the future comes from a wrong clock, so the age is unknown.
+        # A timestamp in the future comes from a wrong clock.
         return math.inf if age_s < -_CLOCK_DRIFT_S else max(age_s, 0.0)
 
     async def list_tools(self) -> Listing:
@@ -176,13 +166,13 @@ class CachedSource:
         return await self.live.call(tool, arguments, tool_id=tool_id)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Send a request that changes nothing. See `ResourceSource.ask`."""
+        """See `ResourceSource.ask`."""
         self.check_command_line()
         self._check_visible(*request_target(params))
         return await self.live.ask(method, params)
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
-        """Report changes of a resource. See `Watchable.watch`."""
+        """See `Watchable.watch`."""
         self.check_command_line()
         self._check_visible("resource", uri)
         await self.live.watch(uri, callbacks)
@@ -196,7 +186,7 @@ class CachedSource:
         self._expired = not self.options.stored_only
 
     def invalidate(self) -> None:
-        """Read the listing again in the background, because the server reported a change."""
+        """Read the listing again in the background, because it changed at the server."""
         self._invalid = True
         if self._listing is not None:
             self.flights.start((self, "renew"), self._renew)
@@ -217,7 +207,7 @@ class CachedSource:
     def recheck(self, *, relisted: bool = False) -> bool:
         """Make the next `list_tools` load the stored listing, if needed; return whether it is.
 
-        It is needed if reported changes may be approved, or another process *relisted* the server.
+        It is needed if changes may be approved now, or another process *relisted* the server.
         """
         notes = self._listing.diagnostics if self._listing is not None else ()
         is_changed = any(note.code == "tool_changed" for note in notes)
@@ -232,9 +222,7 @@ class CachedSource:
         self._attempt(lambda: self.store.forget(self.key.fingerprint), None)
 
     def check_command_line(self, *, again: bool = False) -> None:
-        """Under the policy ``block``, raise `UpstreamError` if the command or URL is not
-        approved.
-        """
+        """Raise `UpstreamError` if the policy ``block`` forbids the command or URL."""
         digest = self.key.command_line
         if not digest:
             return
@@ -275,7 +263,6 @@ class CachedSource:
         )
 
     def _set_listing(self, listing: Listing, store_notes: tuple[Diagnostic, ...] = ()) -> Listing:
-        """Make *listing* the current one, after the approval policies hide parts of it."""
         changed_names, unchecked = self._record_seen(listing.digests)
         if changed_names and unchecked:
             self._renew_at = self.clock() + self.options.retry_after_s
@@ -284,7 +271,7 @@ class CachedSource:
             changed[COMMAND_LINE_PIN] = ""
         visible = apply_policies(listing, changed, server=self.server, options=self.options)
         self.listed = listing
-        # One diagnostic of the store, the most serious one, is enough for each server.
+        # The most serious diagnostic of the store is enough.
         notes = unchecked or self._unchecked or store_notes or self._rebuilt
         self._listing = replace(visible, diagnostics=(*visible.diagnostics, *notes))
         return self._listing
@@ -298,7 +285,6 @@ class CachedSource:
                 self._failure_before = self.stored.recent_failure(self.wall(), ttl_s)
             return
         self._renew_at = self.clock() + max(self.options.listing_ttl_s - self._age_s(stored), 0.0)
-        # If reading a new listing fails, the old one stays in use.
         self._expired |= self._is_expired(stored)
         self.live.note_repeatable(stored.listing)
         self._set_listing(stored.listing)
@@ -330,7 +316,7 @@ class CachedSource:
             self._attempt(lambda: self.store.note_failure(self.key.fingerprint, detail), None)
 
     async def _read_listing(self) -> Listing:
-        # Check again, because a store that failed before may only have been busy.
+        # Check again, because the store may only have been busy.
         self.check_command_line(again=True)
         listing = await self.live.list_tools()
         self._expired = self.is_stale = False
@@ -374,10 +360,7 @@ class CachedSource:
     def _attempt(
         self, work: Callable[[], V], fallback: V, *, prefix: str = ""
     ) -> tuple[V, tuple[Diagnostic, ...]]:
-        """Return the result of *work* on the store; *fallback* and a diagnostic if the store fails.
-
-        Without a fingerprint, return *fallback*.
-        """
+        """Return the result of *work*, or *fallback* and a diagnostic if the store fails."""
         if not self.key.fingerprint:
             return fallback, ()
 

@@ -2,10 +2,8 @@
 
     CombinedSource("office", [TransformedSource(word, Prefix("word_")), excel])
 
-* A name in several sources is qualified in all of them as ``source_name``, so that the order of the
-  sources has no effect.
-* A URI is qualified as ``source+URI``, which is also a URI if the source's name starts with a
-  letter and contains no ``_``. It can be read unlisted, because results of tools may link to it.
+A name in several sources becomes ``source_name`` in all of them, so that their order has no effect.
+A URI becomes ``source+URI``, which can be read unlisted, because results of tools may link to it.
 """
 
 from __future__ import annotations
@@ -64,21 +62,14 @@ class CombinedSource:
         return all(source.trusted for source in self._sources.values())
 
     async def list_tools(self) -> Listing:
-        """List all sources in parallel. See `Source.list_tools`.
-
-        If a source fails, its last listing is used, with a diagnostic.
-
-        Raises:
-            UpstreamError: If all sources failed.
-            ClosedError: If the source is closed.
-        """
+        """List all sources in parallel. See `list_all`."""
         self._listings = await list_all(self._sources, self._listings)
         self._owners, clashes = _merge_names(self._listings)
         notes = (note for listing in self._listings.values() for note in listing.diagnostics)
         return replace(select(self._listings, self._owners), diagnostics=(*notes, *clashes))
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
-        """Call the tool on the source that owns it. See `Source.call`."""
+        """Call the tool on its source. See `Source.call`."""
         try:
             server, original = await self._find_owner("tool", tool)
         except InvalidRequestError:
@@ -94,7 +85,7 @@ class CombinedSource:
         return replace(result, content=tuple(content))
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Ask the source that owns the resource or prompt. See `ResourceSource.ask`."""
+        """Ask the source of the resource or prompt. See `ResourceSource.ask`."""
         kind, name = request_target(params)
         owner = server, original = await self._find_owner(kind, name)
         source = resources_of(self._sources[server], server)
@@ -102,7 +93,7 @@ class CombinedSource:
         return self._rewrite_uris(owner, name, answer)
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
-        """Report changes of a resource. See `Watchable.watch`."""
+        """See `Watchable.watch`."""
         server, original = await self._find_owner("resource", uri)
         source = watchable(self._sources[server], server, original)
         await source.watch(original, callbacks)
@@ -113,8 +104,6 @@ class CombinedSource:
 
     async def _find_owner(self, kind: Kind, name: str) -> Owner:
         """Return the source that owns *name*, and the source's own name of the item.
-
-        An unlisted URI is accepted if it is qualified or matches a template.
 
         Raises:
             InvalidRequestError: If no source has the item, or several may have it.
@@ -153,7 +142,7 @@ class CombinedSource:
         return (sources.pop(), name) if len(sources) == 1 else None
 
     def _to_uri(self, source: str, original: str) -> str:
-        """Return the combination's URI for the resource *original* of *source*, listed or not."""
+        """Return the URI for the resource *original* of *source*, listed or not."""
         for (kind, name), owner in self._owners.items():
             if kind == "resource" and owner == (source, original):
                 return name
@@ -172,7 +161,7 @@ class CombinedSource:
             block = item.get("content")
             if isinstance(block, dict):
                 return {**item, "content": rewrite_block_uri(block, rewrite)}
-            # The requested item keeps the URI of the request, even if it is a web address.
+            # The requested item keeps its URI, even if it is a web address.
             is_target = item.get("uri") == original
             return {**item, "uri": name} if is_target else rewrite_uri(item, rewrite)
 
@@ -187,10 +176,7 @@ class CombinedSource:
 def _merge_names(
     listings: Mapping[str, Listing],
 ) -> tuple[dict[Key, Owner], tuple[Diagnostic, ...]]:
-    """Return the owner of each name in the combination, keyed by kind and name.
-
-    If a qualified name is also taken, its definition is left out with a diagnostic.
-    """
+    """Return the owner of each name. If a qualified name is taken, add a diagnostic."""
     offers = [
         (item.kind, source, item.name)
         for source, listing in listings.items()

@@ -1,5 +1,3 @@
-"""Removal of tools from the description of their server, if some callers may not find them."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
@@ -19,7 +17,7 @@ from gateway.types import Entity, JsonObject, ToolDefinition
 def hide_denied(
     entities: MutableMapping[str, Entity], visible: Visibility, before: Mapping[str, Entity]
 ) -> None:
-    """Remove a tool from the description of its server, if *visible* may deny the tool to a caller.
+    """Remove tools that *visible* may deny from the descriptions of their servers.
 
     *entities* is changed in place. Servers that are unchanged since *before* remain the same
     objects.
@@ -47,7 +45,7 @@ def _without_denied(entity: Entity, entities: Mapping[str, Entity], visible: Vis
 def without_tools(entity: Entity, tools: Sequence[JsonObject], hidden: AbstractSet[str]) -> Entity:
     """Return the server *entity* with a description that omits the tools named in *hidden*.
 
-    *tools* are the tools in the metadata of the entity.
+    *tools* are the tools in its metadata.
     """
     details: Any = entity.definition.details
     listed = zip(details["tools"], details["tool_descriptions"], strict=True)

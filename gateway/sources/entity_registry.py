@@ -1,5 +1,3 @@
-"""Entities of a gateway: listed definitions with unique names and access rules."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -46,7 +44,7 @@ class EntityRegistry:
 
     Args:
         reserved: Names that tools may not have.
-        bindings: Bindings of exposed names to tools, which keep names stable.
+        bindings: Bindings of exposed names to tools.
     """
 
     def __init__(self, *, reserved: frozenset[str], bindings: NameBindings) -> None:
@@ -64,7 +62,7 @@ class EntityRegistry:
     ) -> None:
         """Replace the entities by the *listed* definitions, with the access *rules* applied.
 
-        The description of a server omits tools that *visibility* may deny to a caller.
+        Descriptions of servers omit tools that *visibility* may deny to a caller.
         """
         definitions = {server: result.definitions for server, result in listed.items()}
         own_names = {
@@ -94,13 +92,12 @@ class EntityRegistry:
         return sorted(self._reserved), self._bindings.digest
 
     def load_names(self, listed: Mapping[str, ListResult]) -> tuple[Diagnostic, ...]:
-        """Load the stored name bindings, if needed; return diagnostics of a failing store."""
+        """Load the name bindings, if needed; return diagnostics of a failing store."""
         return self._bindings.load() if _needs_storage(listed) else ()
 
     def recheck(self) -> bool:
-        """Load the name bindings again if a name is withheld, because it may be approved now.
-
-        Return whether names may have changed.
+        """If a name is withheld, load the name bindings again; return whether names may have
+        changed.
         """
         is_withheld = any(note.code == "name_withheld" for note in self.notes)
         if is_withheld:
@@ -110,10 +107,7 @@ class EntityRegistry:
     def _expose_names(
         self, own_names: Mapping[str, str], listed: Mapping[str, ListResult]
     ) -> Mapping[str, str]:
-        """Return the exposed name of each tool, keyed by id. Update bindings and diagnostics.
-
-        *own_names* are the tools' names in their sources, keyed by id.
-        """
+        """Return the exposed name of each tool, keyed by id. Update bindings and diagnostics."""
         named_by_host = frozenset(
             key
             for result in listed.values()
@@ -148,10 +142,7 @@ class EntityRegistry:
         names: Mapping[str, str],
         governance: _Governance,
     ) -> dict[str, Entity]:
-        """Return the entities of *server*, keyed by id. Unchanged ones remain the same objects.
-
-        *names* are the exposed names of tools, keyed by id.
-        """
+        """Return the entities of *server*, keyed by id. Unchanged ones remain the same objects."""
         entities: dict[str, Entity] = {}
         result = governance.listed[server]
         trusted = result.registration.source.trusted
@@ -193,7 +184,7 @@ class _Governance:
     def access(self, server: str, kind: Kind, name: str) -> Access:
         """Return the access of one item, combined from the rules for its source, server and names.
 
-        The access is at most as wide as that of its server and, for an alias, of the original.
+        It is at most as wide as that of its server and, for an alias, of the original.
         """
         result = self.listed.get(server)
         whole = result.registration.access if result else NO_ACCESS_RULE
@@ -212,7 +203,7 @@ class _Governance:
         return limit(limit(access, whole), original)
 
     def _access_by_all_names(self, server: str, original: str, kind: Kind) -> Access:
-        """Return the access of an item of *server*, combined from the rules for all its names."""
+        """Return the access of an item, combined from the rules for all its names."""
         parts = []
         for name in self._names_of(server, original, kind):
             parts.append(self.access(server, kind, name))
@@ -221,7 +212,7 @@ class _Governance:
         return combine(parts)
 
     def _names_of(self, server: str, original: str, kind: Kind) -> Iterator[str]:
-        """Yield the item's own name *original*, and all its names from transforms."""
+        """Yield *original*, and the item's names from transforms."""
         yield original
         result = self.listed.get(server)
         source = result.registration.source if result else None
@@ -240,9 +231,7 @@ class _Governance:
         return result.registration.hints.get(name, _NO_HINTS) if result else _NO_HINTS
 
     def original_ids(self, server: str, item: ToolDefinition) -> tuple[str, ...]:
-        """Return one id for each name of the original of *item*; empty if *item* is not an
-        alias.
-        """
+        """Return the ids of the original of the alias *item*, under all its names."""
         original = self.listed[server].listing.originals.get(pin_key(item.kind, item.name))
         if original is None:
             return ()
@@ -250,10 +239,7 @@ class _Governance:
         return tuple(entity_id(item.kind, original[0], name) for name in names)
 
     def vouched(self, server: str, items: Mapping[str, ToolDefinition]) -> AbstractSet[str]:
-        """Return the ids of tools that the host itself marked as read-only or destructive.
-
-        An alias counts if the host marked the original.
-        """
+        """Return the ids of tools that the host itself marked as read-only or destructive."""
         result = self.listed[server]
         host_hints, originals = result.registration.hints, result.listing.originals
         vouched_ids = set()
@@ -282,7 +268,7 @@ class _Governance:
         """Return *items* with the host's hints and the hints of *access*, keyed by id.
 
         The description of a server names only tools that every caller who sees the server may
-        find. A caller who sees a disabled server also sees disabled tools.
+        find.
         """
         originals = self.listed[server].listing.originals
         if originals:
@@ -321,9 +307,7 @@ class _Governance:
         return self._without_hidden_tools(_apply_access(item, access))
 
     def _without_hidden_tools(self, entity: Entity) -> Entity:
-        """Return *entity*. If it is a server, remove tools that a caller who finds it may not
-        find.
-        """
+        """Remove tools from a server's entry that a caller who finds the server may not find."""
         tools = as_objects(entity.metadata.get(TOOLS)) if entity.kind in SERVER_KINDS else []
         server, hidden = described_server(entity.name), set()
         for name in {as_text(tool.get("name")) for tool in tools} - {""}:
@@ -334,7 +318,7 @@ class _Governance:
 
 
 def _is_open(access: Access, server: Access | Entity) -> bool:
-    """Return whether every caller who sees *server* also sees an item whose access is *access*."""
+    """Return whether every caller who sees *server* also sees items with *access*."""
     statuses = {None, *DEFAULT_STATUSES, server.status}
     return access.status in statuses and access.scopes <= server.scopes
 
@@ -370,7 +354,7 @@ def _is_named_by_host(result: ListResult) -> bool:
 
 
 def _needs_storage(listed: Mapping[str, ListResult]) -> bool:
-    """Return whether a name does not come from the host, so that bindings must be stored."""
+    """Return whether bindings must be stored, because a name does not come from the host."""
     return any(
         len(result.listing.definitions) > 0 and not _is_named_by_host(result)
         for result in listed.values()

@@ -1,8 +1,4 @@
-"""Tool definitions and argument validators from Python functions.
-
-Texts come from the docstring (Google, numpy or ReST), but ``Annotated[..., Field(...)]`` has
-priority.
-"""
+"""Tool definitions and argument validators from Python functions and their docstrings."""
 
 from __future__ import annotations
 
@@ -52,7 +48,7 @@ def to_json(answer: object) -> Any:
 
 
 def _without_bytes(value: object) -> object:
-    """Return *value* with bytes replaced by text or base64, as `read_bytes` does."""
+    """Replace bytes as `read_bytes` does."""
     if isinstance(value, bytes | bytearray | memoryview):
         return read_bytes(value)[0]
     if isinstance(value, dict):
@@ -81,7 +77,7 @@ def _bind(arguments_of: TypeAdapter[Any], arguments: JsonObject) -> dict[str, ob
 
 class _QuietJsonSchema(GenerateJsonSchema):
     def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
-        """Ignore the warning that a default is omitted because JSON cannot express it."""
+        """Ignore defaults that JSON cannot express."""
 
 
 def describe_function(
@@ -145,7 +141,7 @@ def _read_signature(function: Function, tool_name: str) -> inspect.Signature:
 def _read_arguments(
     tool_name: str, signature: inspect.Signature, texts: Mapping[str, str]
 ) -> tuple[TypeAdapter[Any], JsonObject]:
-    """Return a validator for the arguments of a function, and the arguments' JSON Schema.
+    """Return a validator for the arguments of a function, and their JSON Schema.
 
     *texts* are the descriptions of the parameters, keyed by name.
     """
@@ -153,7 +149,7 @@ def _read_arguments(
     def collect(**arguments: object) -> dict[str, object]:
         return arguments
 
-    # Pydantic calls a function with the validated arguments. This one returns them.
+    # Pydantic calls this function with the validated arguments.
     collector: Any = collect
     collector.__signature__ = signature.replace(return_annotation=signature.empty)
     collector.__annotations__ = {

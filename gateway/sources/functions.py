@@ -1,8 +1,8 @@
 """Source of tools that are Python functions.
 
-* A plain function runs in a worker thread. It cannot be stopped, but the time limit ends the wait.
-* Exceptions of a function become error results, without a traceback. So do ``SystemExit`` (for
-  example from ``argparse``) and the cancellation of a job that the function awaited.
+* A plain function runs in a worker thread. The time limit ends the wait, not the function.
+* Exceptions become error results, without a traceback. So do ``SystemExit`` (for example from
+  ``argparse``) and the cancellation of a job that the function awaited.
 * The items of a generator are collected in a list. Bytes become text, or base64 if binary.
 """
 
@@ -77,14 +77,14 @@ class FunctionSource:
             return self._functions.pop(name, None) is not None
 
     async def list_tools(self) -> Listing:
-        """Return the tools in the order in which their functions were added."""
+        """Return the tools in the order of their addition."""
         self._check_open()
         with self._lock:
             definitions = tuple(tool.definition for tool in self._functions.values())
             return Listing(definitions=definitions, access=dict(self._access))
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
-        """Call the function of *tool*. See `Source.call`."""
+        """See `Source.call`."""
         self._check_open()
         with self._lock:
             entry = self._functions.get(tool)
@@ -130,7 +130,7 @@ async def _run_function(function: Function, arguments: dict[str, object]) -> obj
         answer = await answer
     if isinstance(answer, AsyncIterable):
         return [item async for item in answer]
-    # In a thread, because each item of a generator runs code of the function, which may block.
+    # In a thread, because a generator runs code of the function, which may block.
     return await in_thread(list, answer) if isinstance(answer, Iterator) else answer
 
 

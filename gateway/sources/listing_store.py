@@ -1,10 +1,8 @@
 """Protocol and text format of stored listings and approvals.
 
-* A listing is stored under the fingerprint of its server's configuration. Listings that are not
-  used for a month are deleted.
+* A listing is stored under the fingerprint of its server's configuration.
 * An approval contains two digests of a definition: approved and last seen. Bindings of exposed
   names are stored like approvals, with tool ids in place of digests.
-* A stored listing has a header line and a line of definitions, which is parsed only when needed.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ _fields_of, _hints_of = attrgetter(*_FIELD_NAMES), attrgetter(*_HINT_NAMES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredListing:
-    """A listing, and the time when it was read from its server."""
+    """A listing, and when it was read from its server."""
 
     listing: Listing
     listed_at: float
@@ -52,9 +50,7 @@ class StoredServer:
     """
 
     def recent_failure(self, now: float, ttl_s: float) -> str:
-        """Return the reason of a failure in the *ttl_s* seconds before *now* (since the epoch), or
-        "".
-        """
+        """Return the reason of a failure in the *ttl_s* seconds before *now*, or ""."""
         failed_at, why = self.failure or (-math.inf, "")
         # A timestamp in the future comes from a wrong clock.
         return f"{why} (tried {now - failed_at:.0f} s ago)" if 0 <= now - failed_at < ttl_s else ""
@@ -67,16 +63,16 @@ class ListingStore(Protocol):
         """Return the listing stored under *fingerprint*; None if missing or unreadable."""
 
     def read(self, owners: Mapping[str, str]) -> Mapping[str, StoredServer]:
-        """Return the stored state of several servers, keyed by fingerprint.
+        """Return the stored state of servers, keyed by fingerprint.
 
-        *owners* are the owners of the servers' approvals, keyed by fingerprint.
+        *owners* are the owners of their approvals, keyed by fingerprint.
         """
 
     def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
-        """Store a new *listing* of *server*. If *fingerprint* is new, also call `sweep`."""
+        """Store a new *listing*. If *fingerprint* is new, also call `sweep`."""
 
     def note_failure(self, fingerprint: str, detail: str) -> None:
-        """Store the reason of a failed listing, until the next successful listing."""
+        """Store the reason of a failed listing, until a listing succeeds."""
 
     def forget(self, fingerprint: str) -> None:
         """Delete the listing stored under *fingerprint*."""
@@ -85,22 +81,20 @@ class ListingStore(Protocol):
         """Delete the listings that no process has used for a month."""
 
     def record_seen(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
-        """Record the current *digests*; return the names whose digest is not approved.
+        """Record the current *digests*, keyed by definition name; return the names that are not
+        approved.
 
-        The first digest of a name is approved automatically. *digests* are keyed by definition
-        name.
+        The first digest of a name is approved automatically.
         """
 
     def changed(self, owner: str) -> frozenset[str]:
-        """Return the names of definitions whose last seen digest is not the approved digest."""
+        """Return the names whose last seen digest is not approved."""
 
     def pins(self, owner: str) -> Mapping[str, tuple[str, str]]:
-        """Return pairs (approved digest, last seen digest), keyed by name of the definition."""
+        """Return pairs (approved digest, last seen digest), keyed by definition name."""
 
     def first_seen(self, owner: str) -> Mapping[str, float]:
-        """Return when each tool was first bound to a name, in seconds since the epoch, by tool
-        id.
-        """
+        """Return when each tool was first bound to a name, in seconds since the epoch, by id."""
 
     def bind(self, owner: str, holders: Mapping[str, str]) -> None:
         """Record the tool that has or wants each exposed name. The first tool keeps the name.
@@ -111,14 +105,13 @@ class ListingStore(Protocol):
     def approve(self, owner: str, names: Sequence[str], *, seen: str = "") -> None:
         """Approve the last seen digests of *names*.
 
-        *seen* is the digest that a person reviewed. Definitions with another last seen digest are
-        not approved. Empty approves any digest.
+        If *seen*, the digest that a person reviewed, is not empty, approve only this digest.
         """
 
     def definition(self, digest: str) -> ToolDefinition | None:
-        """Return the definition whose digest is *digest*; None if unknown.
+        """Return the definition with this digest; None if unknown.
 
-        An approved definition stays known. A server's instructions are a definition of kind
+        Approved definitions stay known. A server's instructions are a definition of kind
         ``server``.
         """
 
@@ -155,7 +148,7 @@ class LazyDefinitions(Collection[ToolDefinition]):
     Args:
         text: Line with the definitions, as JSON.
         count: Number of definitions.
-        digest: Digest of *text*. Equal digests mean equal definitions.
+        digest: Digest of *text*.
     """
 
     def __init__(self, text: str, *, count: int, digest: str) -> None:
@@ -217,8 +210,8 @@ def decode(text: str) -> Listing:
 def digest_of(listing: Listing) -> str:
     """Return a digest of the definitions of *listing*, without parsing stored definitions.
 
-    The digest would be incomplete, and is therefore empty, if the listing has no digests or a
-    definition has diagnostics.
+    It would be incomplete, and is therefore empty, if the listing has no digests or a definition
+    has diagnostics.
     """
     if isinstance(listing.definitions, LazyDefinitions):
         return listing.definitions.digest
@@ -228,7 +221,7 @@ def digest_of(listing: Listing) -> str:
 
 
 def fields_of(item: ToolDefinition) -> dict[str, object]:
-    """Return the fields of a definition that are stored, keyed by field name."""
+    """Return the stored fields of a definition, keyed by field name."""
     values = (*_fields_of(item), *_hints_of(item.hints))
     return dict(zip((*_FIELD_NAMES, *_HINT_NAMES), values, strict=True))
 

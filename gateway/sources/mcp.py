@@ -1,7 +1,6 @@
 """MCP server as a source of tools.
 
 * The server is not started, and the SDK not imported, before the first listing or call.
-* The connection runs on the background loop. Callers may use any event loop.
 * A call is sent again only if it may run twice or was certainly not sent.
 """
 
@@ -33,7 +32,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class ClientCapabilities:
-    """Capabilities of a gateway's clients. The gateway and its sources share one object."""
+    """Capabilities of a gateway's clients, shared by the gateway and its sources."""
 
     can_be_asked: bool = False
     """True if servers may ask the clients for input. Sessions that are already open ignore
@@ -43,14 +42,12 @@ class ClientCapabilities:
 
 @dataclass(eq=False, repr=False)
 class McpSource:
-    """Source of the tools of one MCP server.
+    """Source of the tools of one MCP server. Usable from any event loop.
 
     Args:
-        server: Name of the server in the gateway.
         target: `StdioServer`, `HttpServer`, a server object of the mcp package, or a transport of
             the mcp package (which can be opened only once).
         bridge: Owner of the event loop that runs the connection.
-        options: Limits of time and size.
         trusted: True if the host trusts the server's description of its tools.
         clock: Monotonic clock of the circuit breaker, in seconds.
         on_change: Called on the background loop when a list of the server (such as its tools)
@@ -96,7 +93,7 @@ class McpSource:
             )
 
     async def list_tools(self) -> Listing:
-        """Read the tools from the server. See `Source.list_tools`.
+        """See `Source.list_tools`.
 
         Raises:
             ClosedError: If the source is closed, before or during the listing.
@@ -118,15 +115,15 @@ class McpSource:
         )
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Send a request that changes nothing. See `ResourceSource.ask`."""
+        """See `ResourceSource.ask`."""
         return await self._use_for_caller(
             lambda connection: connection.ask(method, params), repeatable=True
         )
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
-        """Report changes of a resource. See `Watchable.watch`."""
+        """See `Watchable.watch`."""
         if self.users is not None:
-            # One watch serves all listeners, so it cannot use the credentials of one user.
+            # All listeners share one watch, so it cannot use the credentials of one user.
             detail = f"{self.server!r} does not report changes of {uri!r}, as each user reads it"
             raise InvalidRequestError(detail)
         await self.bridge.run(lambda: self._watch(uri, callbacks))
@@ -182,7 +179,7 @@ class McpSource:
         return UserSessions(
             self.server,
             target,
-            # A changed list in the session of one user does not concern the listing of all users.
+            # A change in the session of one user does not concern the listing of all users.
             lambda own: self._connect(own, on_change=lambda: None),
             self.options,
             clock=self.clock,

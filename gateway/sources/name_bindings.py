@@ -1,6 +1,6 @@
-"""Bindings of exposed names to tools: the first tool with a name keeps it, even while missing.
+"""Bindings of exposed names to tools: the first tool with a name keeps it.
 
-If the server of that tool was removed, another tool gets the name only after an approval.
+If that tool's server was removed, another tool gets the name only after an approval.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class NameBindings:
 
     @property
     def digest(self) -> str:
-        """Digest of the stored bindings, on which the exposed names of a build depend."""
+        """Digest of the stored bindings, on which exposed names depend."""
         return digest(repr(sorted(self._persistent_holders.items())))
 
     def load(self, *, again: bool = False) -> tuple[Diagnostic, ...]:
@@ -68,15 +68,14 @@ class NameBindings:
     def bind(
         self, names: Mapping[str, str], claims: Mapping[str, str], *, keep: bool
     ) -> tuple[Diagnostic, ...]:
-        """Record the current names, and store new bindings; return diagnostics of a failing store.
+        """Record the current names; if *keep*, store new bindings; return store diagnostics.
 
         Args:
             names: Exposed name of each tool, keyed by tool id.
-            claims: Id of the tool that wants a name whose holder is gone, keyed by case-folded
-                name.
+            claims: Tool that wants a name whose holder is gone, keyed by case-folded name.
             keep: True to store new bindings.
         """
-        # Interned to save memory, because the index contains the same texts.
+        # Interned, because the index contains the same texts.
         current = {sys.intern(name.casefold()): key for key, name in names.items()}
         before, self.holders = self.holders, {**current, **self.holders}
         newest = max(self.generations.values(), default=-1) + 1
@@ -124,7 +123,7 @@ def renamed(
 def similar(own_names: Mapping[str, str]) -> Iterator[Diagnostic]:
     """Yield a diagnostic for each group of tools whose names are easily confused.
 
-    *own_names* are the tools' names in their sources, keyed by tool id.
+    *own_names* are the names in the tools' sources, keyed by tool id.
     """
     for keys in similar_names(own_names)[:_MAX_SIMILAR]:
         detail = f"these names are easily confused: {', '.join(keys)}"

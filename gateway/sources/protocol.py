@@ -62,7 +62,7 @@ class Source(Protocol):
 
     @property
     def server(self) -> str:
-        """Unique name of the source in the gateway. A server may report another name."""
+        """Unique name of the source in the gateway; not the name that a server reports."""
 
     @property
     def trusted(self) -> bool:
@@ -112,7 +112,7 @@ class Transform(Protocol):
         """
 
     def original_name(self, name: str) -> str | None:
-        """Return the source's own name of the item exposed as *name*; None if it is not exposed."""
+        """Return the source's own name of the item exposed as *name*; None if not exposed."""
 
 
 def resources_of(source: Source | None, server: str) -> ResourceSource:
@@ -138,7 +138,7 @@ def watchable(source: Source | None, server: str, uri: str) -> Watchable:
 
 
 def load_failed(server: str, failed: Failed, previous: Listing | None) -> Listing:
-    """Return a listing in place of a failed one: the *previous* definitions, and a diagnostic."""
+    """Return a listing with the *previous* definitions and a diagnostic of the failure."""
     error, reason = failed.error, failed.reason
     detail = error.with_stderr if isinstance(error, UpstreamError) else reason
     detail = detail if server in reason else f"{server!r}: {detail}"

@@ -1,5 +1,3 @@
-"""Registry of the sources and access rules of one gateway, and listing of all sources."""
-
 from __future__ import annotations
 
 import asyncio
@@ -28,7 +26,7 @@ from gateway.types.listing import Listing
 class Registration:
     """A source, with the host's hints and access rule for it.
 
-    Each change of the source's tools creates a new object, so that the source is listed again.
+    Each change of its tools creates a new object, so that it is listed again.
     """
 
     source: Source
@@ -49,7 +47,7 @@ class Registry:
     """The sources of one gateway, and its access rules. Thread-safe.
 
     Args:
-        rules: Access, keyed by pattern of names. See `CatalogOptions.rules`.
+        rules: See `CatalogOptions.rules`.
         visibility: Returns the visibility that access policies produce.
     """
 
@@ -74,7 +72,7 @@ class Registry:
         self._watchers: dict[object, Callable[[], None]] = {}
 
     def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
-        """Call *on_change* after every change, except of documents, on the thread that made it.
+        """Call *on_change* after changes (except of documents), on the thread that made them.
 
         Returns:
             Function that ends these calls.
@@ -124,12 +122,12 @@ class Registry:
 
     @property
     def rules(self) -> AccessRules:
-        """Current access rules. Rules of the options come before all others."""
+        """Current access rules, those of the options first."""
         with self._lock:
             return AccessRules(*(table for tables in self._rules.values() for table in tables))
 
     def set_rules(self, origin: str, *tables: Mapping[str, Access]) -> None:
-        """Replace the access rules of *origin* (such as files). The rules of "" come first."""
+        """Replace the access rules of *origin* (such as ``files``)."""
         rules = tuple(table for table in map(dict, tables) if table)
         with self._lock:
             if self._rules.get(origin, ()) == rules:
@@ -139,7 +137,7 @@ class Registry:
         self._notify()
 
     def set_policies(self, origin: str, policies: tuple[AccessPolicy, ...]) -> None:
-        """Replace the access policies of *origin*: "" for the host, ``files`` for the host's files.
+        """Replace the access policies of *origin*: "" for the host, or ``files``.
 
         Raises:
             ConfigError: If no plugin enforces *policies*. No policy is then changed.
@@ -157,14 +155,14 @@ class Registry:
     def audience(self, caller: Caller) -> Hashable:
         """Return a key. Callers with equal keys can see the same entities.
 
-        The key also changes whenever the set of policies that hide entities changes.
+        The key also changes with the policies that hide entities.
         """
         with self._lock:
             visibility, changes = self.visibility, self._visibility_changes
         return caller.scopes, changes, visibility.audience(caller)
 
     def mark_dirty(self, server: str) -> None:
-        """Record that the tools of *server* changed. An unknown server is ignored."""
+        """Record that the tools of *server*, if known, changed."""
         with self._lock:
             changed = self._registrations.get(server)
             if changed is None:
@@ -206,7 +204,7 @@ class Registry:
 
 @dataclass(frozen=True, kw_only=True)
 class ListResult:
-    """Listing of one source, with the source's registration."""
+    """Listing of one source."""
 
     registration: Registration
     listing: Listing
@@ -215,7 +213,7 @@ class ListResult:
     then missing or from the last listing."""
 
     def makes_same_index(self, other: ListResult) -> bool:
-        """Return whether the *other* result would produce the same index."""
+        """Return whether *other* would produce the same index."""
         is_same = self.registration is other.registration and self.failed == other.failed
         return is_same and self.listing.content == other.listing.content
 
@@ -230,7 +228,7 @@ class ListResult:
             if item := items.get(key):
                 items[key] = replace(item, hints=merge_hints(hint, item.hints))
         if itself is not None:
-            # A disabled tool must not be found through the description of its server.
+            # A disabled tool must not be found through its server's description.
             enabled = [
                 item.name for item in items.values() if item.kind == "tool" and item.hints.enabled
             ]
@@ -291,19 +289,19 @@ async def _list_source(
     if isinstance(listing, Failed):
         error_type = type(listing.error).__name__
         telemetry.add("gateway.upstream.failures", attributes={"error.type": error_type})
-        # An earlier result may belong to another source with the same name.
+        # The earlier result may belong to another source with the same name.
         is_same = before is not None and before.registration.source is registration.source
         previous = before.listing if before is not None and is_same else None
         listing = load_failed(registration.source.server, listing, previous)
         result = ListResult(registration=registration, listing=listing, failed=True)
-        # If only a diagnostic text differs, keep the old object, because the index is unchanged.
+        # If only a diagnostic text differs, the index is unchanged.
         return before if before and before.makes_same_index(result) else result
     codes = [note.code for note in listing.diagnostics]
     if quarantined := codes.count("tool_quarantined"):
         telemetry.add("gateway.tools.quarantined", quarantined)
     store_codes = {"catalog_unavailable", "store_rebuilt"}
     telemetry.store_failed("catalog", [code for code in codes if code in store_codes])
-    # A combined source reports a failed part by this diagnostic, and is listed again as a whole.
+    # A combined source reports a failed part by this diagnostic.
     failed = "source_load_failed" in codes
     return ListResult(registration=registration, listing=listing, failed=failed)
 

@@ -2,9 +2,7 @@
 
     TransformedSource(source, Filter(deny=("delete_*",)), Prefix("crm_"))
 
-* A transform applies to one kind of definition, by default to tools. An item that it hides cannot
-  be called or read.
-* A rule that matches no item causes a diagnostic, because a misspelt ``deny`` exposes a tool.
+A rule that matches no item causes a diagnostic, because a misspelt ``deny`` exposes a tool.
 """
 
 from __future__ import annotations
@@ -43,8 +41,7 @@ def select(
 ) -> Listing:
     """Return the definitions in *owners*, taken from *listings*, under their new names.
 
-    Digests, suspicions and access rules stay with their definition, so that a new name does not
-    bypass them.
+    Digests, suspicions and access rules stay with their definition.
 
     Args:
         listings: Listings, keyed by source.
@@ -93,7 +90,7 @@ class Prefix:
         return _rename(listing, self.kind, lambda name: f"{self.text}{name}", ())
 
     def original_name(self, name: str) -> str | None:
-        """Return *name* without the prefix; None if the prefix is missing."""
+        """Return *name* without the prefix; None if missing."""
         return name.removeprefix(self.text) if name.startswith(self.text) else None
 
 
@@ -112,7 +109,7 @@ class Filter:
     kind: Kind = "tool"
 
     def apply(self, listing: Listing, *, server: str) -> Listing:
-        """Return the allowed items, with a diagnostic for each pattern without a match."""
+        """Return the allowed items, and a diagnostic for each pattern without a match."""
         names = _names_of_kind(listing, self.kind)
         notes = (
             f"{server!r}: no {self.kind} matches {pattern!r}"
@@ -177,7 +174,7 @@ class Rename:
         return _rename(listing, self.kind, rename, notes)
 
     def original_name(self, name: str) -> str | None:
-        """Return the source's own name of the item exposed as *name*; None if it is not exposed."""
+        """Return the source's own name of the item exposed as *name*; None if not exposed."""
         for old, new in self.names.items():
             if new == name:
                 return old
@@ -234,7 +231,7 @@ class TransformedSource:
         return self.inner.trusted
 
     async def list_tools(self) -> Listing:
-        """Return the transformed listing. See `Source.list_tools`."""
+        """See `Source.list_tools`."""
         listing = await self.inner.list_tools()
         for transform in self._transforms:
             listing = transform.apply(listing, server=self.server)
@@ -249,13 +246,13 @@ class TransformedSource:
         return await self.inner.call(original, arguments, tool_id=tool_id)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Send a request for an exposed resource or prompt. See `ResourceSource.ask`."""
+        """Ask for an exposed resource or prompt. See `ResourceSource.ask`."""
         source = resources_of(self.inner, self.server)
         original = self.original_name(*request_target(params))
         return await source.ask(method, retarget_request(params, original))
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
-        """Report changes of an exposed resource. See `Watchable.watch`."""
+        """See `Watchable.watch`."""
         source = watchable(self.inner, self.server, uri)
         await source.watch(self.original_name("resource", uri), callbacks)
 
@@ -296,7 +293,7 @@ def _rename(
 ) -> Listing:
     """Return *listing* with the items of *kind* renamed, and with the diagnostics *notes*.
 
-    *rename* returns the new name of an item, or None to remove the item.
+    *rename* returns the new name of an item, or None to remove it.
     """
     owners: dict[Key, Owner] = {}
     for item in listing.definitions:

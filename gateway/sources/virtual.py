@@ -2,7 +2,6 @@
 
 * The alias of a resource template replaces only the part before the first expression, so that each
   URI made from the alias maps to a URI of the original.
-* An alias is approved for one definition: the digest in the table, or the first one seen.
 * Aliases refer to a server's own names, before its transforms. With an empty ``allow``, only the
   aliases of a server are available.
 """
@@ -68,7 +67,7 @@ class Alias:
 
 
 def aliases(table: Mapping[str, str | Alias]) -> dict[str, Alias]:
-    """Return *table* with each text ``server/name`` replaced by an `Alias`."""
+    """Return *table* with each ``server/name`` replaced by an `Alias`."""
     return {name: Alias(of=of) if isinstance(of, str) else of for name, of in table.items()}
 
 
@@ -115,7 +114,7 @@ class VirtualServer:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 (hex) of the aliases; the owner of the approvals if there is no other."""
+        """SHA-256 (hex) of the aliases, the default owner of the approvals."""
         tools = {name: alias.of for name, alias in self.tools.items()}
         others = [[*key, alias.of] for key, alias in self.items.items() if key[0] != "tool"]
         return hashlib.sha256(json.dumps([self.name, tools, *others]).encode()).hexdigest()
@@ -148,7 +147,6 @@ class VirtualSource:
     """Source of the items of a virtual server.
 
     Args:
-        table: Definition of the virtual server, with its aliases.
         sources: Returns the current sources of the gateway, keyed by name.
         store: Store of the approvals.
         owner: Owner of the approvals; empty uses the fingerprint of *table*.
@@ -183,9 +181,8 @@ class VirtualSource:
         }
 
     async def list_tools(self) -> Listing:
-        """Return the aliases whose originals exist and are approved. See `Source.list_tools`.
-
-        Diagnostics report missing and changed originals.
+        """Return the aliases whose originals exist and are approved, with diagnostics of the
+        others.
         """
         self._check_open()
         behind, items = self._original_sources(), self.table.items
@@ -249,11 +246,11 @@ class VirtualSource:
         return alias.server, _fixed_part(alias.name) + name.removeprefix(_fixed_part(template))
 
     async def close(self) -> None:
-        """Refuse further calls. The servers of the originals stay open."""
+        """Refuse further calls. The originals' servers stay open."""
         self._closed = True
 
     def recheck(self) -> bool:
-        """Return whether to list again, as reported changes may be approved now."""
+        """Return whether to list again, as changes may be approved now."""
         return any(note.code == "tool_changed" for note in self._visible_listing.diagnostics)
 
     def _entity(self) -> ToolDefinition:
@@ -275,11 +272,7 @@ class VirtualSource:
     def _notes(
         self, behind: Mapping[str, Source], digests: Mapping[str, str]
     ) -> Iterator[Diagnostic]:
-        """Yield diagnostics about failed servers and missing originals.
-
-        *behind* has the originals' sources, keyed by server. *digests* has the digests of the
-        listed aliases.
-        """
+        """Yield diagnostics about failed servers and missing originals."""
         failed = set()
         for server, listing in self._listings.items():
             for note in listing.diagnostics:
@@ -311,7 +304,7 @@ class VirtualSource:
             key: f"pin {digests[key]}" for key, pin in pins.items() if digests.get(key, pin) != pin
         }
         unpinned = {key: digest for key, digest in digests.items() if key not in pins}
-        # Ignore a failing store, because the listings of the original servers report it.
+        # The listings of the original servers report a failing store.
         changed_names, _ = attempt_store(
             lambda: self.store.record_seen(self.pin_owner, unpinned),
             frozenset(unpinned if self.options.on_change == "block" else ()),
