@@ -1,4 +1,4 @@
-"""HTTP authentication with the tokens of an earlier sign-in, which are refreshed when needed.
+"""HTTP authentication with the tokens of an earlier sign-in.
 
 * A refresh runs to its end even if its request is cancelled, because the old refresh token is then
   already invalid.
@@ -35,14 +35,14 @@ _LIMITERS = RunVar[anyio.CapacityLimiter]("gateway_locking")
 
 
 class RefreshError(RuntimeError):
-    """Error of a failed token refresh that may succeed later. Signing in again would not help."""
+    """Error of a token refresh that may succeed later. Signing in again would not help."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"its tokens cannot be refreshed ({reason}): try again")
 
 
 class BearerAuth(httpx2.Auth):
-    """Adds the access token of an earlier sign-in to requests, without asking a person.
+    """Adds the access token of an earlier sign-in to requests, and refreshes it when needed.
 
     Args:
         url: URL of the server.
@@ -62,8 +62,6 @@ class BearerAuth(httpx2.Auth):
 
     async def async_auth_flow(self, request: httpx2.Request) -> Flow:
         """Send *request* with the token. Refresh the token once if it has expired or is refused.
-
-        The SDK's own flow would send one request at a time.
 
         Raises:
             RefreshError: If the authorization server or the token store is unavailable.
@@ -101,8 +99,8 @@ class BearerAuth(httpx2.Auth):
         """Refresh the tokens, unless another request or process has already done so.
 
         Args:
-            refused: Access token that the server refused; empty if no token was refused.
-            version: MCP protocol version of the request; empty if unknown.
+            refused: Access token that the server refused, or "".
+            version: MCP protocol version of the request, or "".
 
         Returns:
             The current sign-in record, and True if this call sent a refresh request.
@@ -118,7 +116,7 @@ class BearerAuth(httpx2.Auth):
                     step = await anext(flow)
                     while step is not request:
                         is_tried = True
-                        # The lock and a connection to the store are held until the answer arrives.
+                        # The store's lock is held until the answer arrives.
                         async with asyncio.timeout(self._timeout_s):
                             response = await client.send(step)
                         if response.is_server_error:
@@ -144,7 +142,7 @@ async def locked(tokens: TokenStore | None) -> AsyncIterator[None]:
             await asyncio.shield(entering)
             yield
         finally:
-            # Also release a lock that is acquired only after the caller was cancelled.
+            # Also release a lock that is acquired after the caller was cancelled.
             await run_to_end(_release(entering, stack))
 
 

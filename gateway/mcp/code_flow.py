@@ -1,7 +1,7 @@
 """Sign-in of a user in two steps: the URL to open, and the authorization code that comes back.
 
-Another replica may handle the second step, so the state between the steps is in the token store of
-the user. It includes the token request that the SDK's client prepared.
+Another replica may handle the second step, so the state is in the user's token store. It includes
+the token request that the SDK's client prepared.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OK_STATUSES = frozenset({200, 201})
 
 
 class _PendingSignIn(BaseModel):
-    """State of a user's sign-in between its two steps, as stored."""
+    """Stored state of a user's sign-in between its two steps."""
 
     state: str
     until: float
@@ -49,10 +49,7 @@ class _PendingSignIn(BaseModel):
 
 
 class _Redirect:
-    """A `SignInHandler` that stores the URL instead of waiting for the person.
-
-    *address* is the redirect URL.
-    """
+    """A `SignInHandler` that stores the URL. *address* is the redirect URL."""
 
     context: OAuthContext
     record = ""
@@ -66,9 +63,7 @@ class _Redirect:
         self.url = url
 
     async def wait(self) -> AuthorizationCodeResult:
-        """Return a placeholder for the authorization code, with which the SDK builds its
-        request.
-        """
+        """Return a placeholder for the code, with which the SDK builds the token request."""
         metadata = self.context.oauth_metadata
         issuer = str(metadata.issuer) if metadata is not None else None
         state = query_value(self.url, "state")
@@ -136,7 +131,7 @@ async def _request_challenge(
 
 
 async def complete(sign_in: UserSignIn, code: str, state: str, issuer: str | None) -> None:
-    """Exchange the authorization code for tokens, and store the tokens of the user.
+    """Exchange the authorization code for tokens, and store them.
 
     Args:
         sign_in: Sign-in of the user.
@@ -172,7 +167,7 @@ def _sign_in_error(sign_in: UserSignIn, detail: str) -> UpstreamError:
 
 
 def _parse_pending(text: str | None, state: str) -> _PendingSignIn | None:
-    """Parse a stored pending sign-in; return None if it has expired or has another *state*."""
+    """Parse a pending sign-in; return None if it has expired or has another *state*."""
     try:
         pending_sign_in = _PendingSignIn.model_validate_json(text or "")
     except ValidationError:

@@ -1,5 +1,3 @@
-"""Collector of the definitions that a source lists: checked, cleaned, digested and scanned."""
-
 from __future__ import annotations
 
 import hashlib
@@ -38,10 +36,7 @@ _PAUSE_FACTOR = 3
 
 
 class WorkShare:
-    """Pauses between the steps of long work in a thread, so that other threads can run.
-
-    Without pauses, every step of the event loop would wait for a step of the work.
-    """
+    """Pauses between the steps of long work in a thread, so that other threads can run."""
 
     def __init__(self) -> None:
         self.spent_s = 0.0
@@ -49,7 +44,7 @@ class WorkShare:
         self._since = time.thread_time()
 
     def begin(self) -> None:
-        """Start measuring the work, possibly on another thread than before."""
+        """Start measuring the work, possibly on another thread."""
         self._since = time.thread_time()
 
     def pause(self) -> None:
@@ -63,7 +58,7 @@ class WorkShare:
 
 
 class DefinitionCollector:
-    """Collects the usable definitions of a listing, page by page, until a limit is reached.
+    """Collects the usable definitions of a listing: checked, cleaned, digested and scanned.
 
     Args:
         server: Name of the server, for diagnostics.
@@ -87,9 +82,8 @@ class DefinitionCollector:
     def begin(self, nouns: str, max_items: int) -> None:
         """Begin a group of definitions that has its own limits.
 
-        Args:
-            nouns: Name of the group in messages (such as "tools").
-            max_items: Maximum number of definitions, and of diagnostics about unusable ones.
+        *nouns* is its name in messages (such as "tools"). *max_items* is also the maximum number of
+        diagnostics about unusable definitions.
         """
         self._nouns = nouns
         self._max_items = max_items
@@ -110,7 +104,7 @@ class DefinitionCollector:
     def add_page(
         self, method: ListMethod, page: object, accepted: frozenset[str] | None = None
     ) -> None:
-        """Add the usable definitions of one page, as the server sent it.
+        """Add the usable definitions of one page.
 
         *accepted* are the names of the tools that the SDK accepts; None if it did not check them.
         """
@@ -125,8 +119,7 @@ class DefinitionCollector:
     def add_definition(self, definition: ToolDefinition, *, trusted: bool) -> None:
         """Add a definition of the host's own source, if it is usable.
 
-        If the source is *trusted*, only the name is checked. A schema without a type gets the type
-        ``object``.
+        If the source is *trusted*, only the name is checked.
         """
         method = _METHODS_BY_KIND.get(definition.kind, ListMethod("", "", definition.kind, "name"))
         item = {
@@ -178,13 +171,13 @@ class DefinitionCollector:
         """Add *item*, if the limits allow it. The digest covers it as *sent* by the server.
 
         Returns:
-            Reason why the definition is unusable; empty if it is usable.
+            Reason why the definition is unusable, or "".
         """
         options, name, size = self.options, item_name(item, method), measure_size(item, method)
         key = pin_key(method.kind, name)
         if accepted is not None and name not in accepted:
             return "its x-mcp-header marks are invalid"
-        # Two definitions with one digest could hide a change of one of them.
+        # A shared digest could hide a change of one of them.
         if key in self._digests:
             return "the server offers it twice"
         if size > options.max_schema_bytes:

@@ -1,7 +1,7 @@
 """Dispatcher that sends requests to a server and records how the server answered each of them.
 
 The SDK uses the same errors for its own failures (such as a lost connection) and for answers of
-the server. Only the record distinguishes the two.
+the server.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Exchange:
     """True if the server no longer knows the session, and so did not handle the request."""
 
     async def note(self, response: httpx2.Response) -> None:
-        """Record the status of *response*, and read the body of an error response."""
+        """Record the status of *response*, and read the body of an error."""
         self.status, self.is_answered = response.status_code, False
         if not response.is_error:
             return
@@ -118,7 +118,7 @@ class LenientDispatcher(JSONRPCDispatcher[TransportContext]):
 
 
 class _LimitedSender(ObjectSendStream[SessionMessage]):
-    """Sends messages, but no answers while the server leaves too many answers unread."""
+    """Sends messages, but no answers while the server leaves too many unread."""
 
     def __init__(self, inner: Any, traffic: Traffic) -> None:
         self._inner = inner

@@ -1,7 +1,7 @@
 """Mapping of errors of the SDK, the operating system and the network to errors of this package.
 
-Messages contain only codes, kinds and origins, because the text of a foreign error may contain a
-secret. The text of a tool's error is a result for the caller (`answer_text`).
+Messages contain only codes, kinds and origins, because foreign texts may contain a secret. The text
+of a tool's error is a result for the caller (`answer_text`).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class NoAnswerError(MCPError):
 
 
 def answer_text(error: MCPError) -> str:
-    """Return the server's message in *error*; empty if the error does not come from the server."""
+    """Return the server's message in *error*; empty if it does not come from the server."""
     if isinstance(error, NoAnswerError) or error.code in _GATEWAY_CODES:
         return ""
     words = filter(None, dict.fromkeys((error.message, as_text(error.error.data))))
@@ -94,7 +94,7 @@ def connect_error(
 ) -> UpstreamError:
     """Return the error for a *target* to which no connection could be opened.
 
-    *status* is the HTTP status of the last answer; 0 without an answer.
+    *status* is the HTTP status of the last answer, or 0.
     """
     cause = _first_cause(error)
     if isinstance(cause, UpstreamError):

@@ -6,7 +6,7 @@ of features, once for character features and once for word features. The score i
 The best sentence or the best two adjacent sentences count, so that a long honest text cannot hide
 an instruction.
 
-`injection_weights.md` describes the training data and the training command.
+`injection_weights.md` describes the training.
 """
 
 from __future__ import annotations
@@ -81,8 +81,7 @@ def _replace_lookalikes(word: re.Match[str]) -> str:
 def split_sentences(text: str) -> list[str]:
     """Return the distinct sentences of *text*, each in the form of `fold`.
 
-    A long sentence is returned in overlapping pieces. Sentences with fewer than three letters are
-    left out.
+    Long sentences are returned in overlapping pieces, very short ones are left out.
     """
     parts = _SENTENCE_END.split(fold(text))
     sentences = dict.fromkeys(" ".join(part.split()).strip(_PUNCTUATION) for part in parts)
@@ -95,7 +94,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def count_words(sentence: str) -> int:
-    """Return the number of words of *sentence*. A Chinese or Japanese character is a word."""
+    """Return the number of words. Each Chinese or Japanese character is a word."""
     return len(_WORD.findall(sentence))
 
 
@@ -136,8 +135,8 @@ def _to_buckets(parts: Sequence[tuple[npt.NDArray[np.uint64], npt.NDArray[np.int
 def score_order(sentences: Sequence[str]) -> float:
     """Return how much *sentences* look like instructions to a model; above 0 means an instruction.
 
-    Sentences and pairs of adjacent sentences with at least `MIN_WORDS` words are scored, and the
-    highest score counts. It is minus infinity if all are shorter.
+    The best sentence or pair of adjacent sentences with `MIN_WORDS` words counts. The score is
+    minus infinity if all are shorter.
     """
     if not sentences:
         return -np.inf

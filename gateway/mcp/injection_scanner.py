@@ -2,8 +2,8 @@
 
 Known attacks hide instructions in descriptions, schemas, defaults and invisible characters ("tool
 poisoning", Invariant Labs, 2025; OWASP MCP Top 10, MCP03). Others repeat keywords so that a tool
-matches every query. A trained classifier (`injection_model`) finds the instructions, also in
-encoded text. A finding is a reason for a review, not a verdict.
+matches every query. A trained classifier (`injection_model`) finds the instructions. A finding is a
+reason for a review, not a verdict.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def scan_definition(
 ) -> tuple[str, ...]:
     """Return the reasons why the definition *tool* looks like an attack; empty if there are none.
 
-    *on_step* is called between the steps of the scan, which take a few milliseconds at most.
+    *on_step* is called between the steps of the scan, which take a few milliseconds.
     """
     first = {key: tool[key] for key in _FIRST_KEYS if key in tool}
     texts = (_decode_data(text[:_MAX_TOTAL_CHARS]) for text in texts_of({**first, **tool}))
@@ -103,10 +103,7 @@ def _decode_data(text: str) -> str:
 
 
 def _read_base64(run: str) -> str:
-    """Return the readable text that the base64 *run* encodes, and the words in *run* itself.
-
-    Joined words can look like base64.
-    """
+    """Return the readable text that *run* encodes, and words in *run*, which look like base64."""
     if re.fullmatch("[0-9a-fA-F]+", run):
         return run
     digits = "".join(run.split()).rstrip("=").translate(_URL_SAFE)
@@ -115,19 +112,19 @@ def _read_base64(run: str) -> str:
 
 
 def _read_bytes(data: bytes) -> str:
-    """Return the readable text of *data*; empty if most of *data* is binary."""
+    """Return the readable text of *data*; empty if most is binary."""
     whole = data.decode("utf-8", "replace")
     text = "\n".join(_READABLE.findall(whole))
     return _read_drawing(text) if 2 * len(text) >= len(whole) else ""
 
 
 def _read_drawing(text: str) -> str:
-    """Return *text* without attributes that are not words, if it is an SVG drawing; else *text*."""
+    """Return *text*; if it is an SVG drawing, without attributes that are not words."""
     return _PLAIN_ATTRIBUTE.sub("\n", text).replace('"', "\n") if "<svg" in text else text
 
 
 def _is_order(part: str) -> bool:
-    """Return whether the classifier finds an instruction in *part*, also in its encoded texts."""
+    """Return whether the classifier finds an instruction in *part* or in its encoded texts."""
     decoded = [text for run in _ENCODED.findall(part) if _WORDS.search(text := _decode(run))]
     return (
         score_order([sentence for text in (part, *decoded) for sentence in split_sentences(text)])
@@ -136,7 +133,7 @@ def _is_order(part: str) -> bool:
 
 
 def _decode(text: str) -> str:
-    """Decode *text* from base64, hexadecimal digits or escapes; return "" on failure."""
+    """Decode base64, hexadecimal digits or escapes; return "" on failure."""
     if text[0] in "%&":
         return html.unescape(unquote(text))
     with suppress(ValueError):

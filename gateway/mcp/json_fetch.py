@@ -1,4 +1,4 @@
-"""Requests for JSON documents from services named by the host's configuration or by a user."""
+"""Requests for JSON documents from services named by the host or by a user."""
 
 from __future__ import annotations
 
@@ -85,8 +85,6 @@ MAX_BYTES = 16 * 1024 * 1024
 
 def ask_endpoint(url: str, query: str, *, timeout_s: float) -> Mapping[str, object]:
     """Send the SPARQL *query* to the endpoint *url*; return the results as JSON.
-
-    Redirects are not followed.
 
     Raises:
         ConfigError: If the endpoint is not allowed, is too slow, or does not return SPARQL results.

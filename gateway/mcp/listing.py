@@ -1,8 +1,7 @@
 """Listings over an open connection: reading all pages within limits, and watching for changes.
 
 * Resources and prompts are read after the tools, so that their failures do not affect the tools.
-* Since protocol version 2026-07-28, a client opens a stream for changes. Before that version, the
-  changes arrive in the session. Changes of a resource then need a subscription.
+* Since protocol version 2026-07-28, changes arrive in a stream; before, in the session.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ Watchers = list[tuple[str, WatchCallbacks]]
 async def read_listing(session: ClientSession, server: str, options: UpstreamOptions) -> Listing:
     """Read all tools, resources and prompts of *server*, within the limits of *options*.
 
-    An unusable definition is left out and causes a diagnostic. Raises the errors of the SDK.
+    An unusable definition causes a diagnostic. Raises the errors of the SDK.
     """
     collector = DefinitionCollector(server, options, session.instructions or "")
     capabilities = session.server_capabilities or types.ServerCapabilities()
     methods = [RESOURCES, TEMPLATES] if capabilities.resources is not None else []
     methods += [PROMPTS] if capabilities.prompts is not None else []
     methods += [SKILLS] if EXTENSION in (capabilities.extensions or {}) else []
-    # Ask for tools even if the server declares no capability at all.
+    # Ask for tools even if the server declares no capability.
     if capabilities.tools is not None or not methods:
         await _read_pages(session, TOOLS, collector)
     collector.begin("resources and prompts", options.max_resources)
@@ -84,8 +83,8 @@ async def _read_pages(
 async def _fetch_page(
     session: ClientSession, method: ListMethod, cursor: str | None
 ) -> tuple[object, str | None, frozenset[str] | None]:
-    """Return one page of a list: its definitions, the cursor of the next page (None after the
-    last), and the names of tools that the SDK accepts (None if *method* does not list tools).
+    """Return the definitions of one page, the cursor of the next page (None after the last), and
+    the names of tools that the SDK accepts (None for other lists).
     """
     if method is not TOOLS:
         page = await send_request(session, method.method, {"cursor": cursor} if cursor else {})
@@ -99,7 +98,7 @@ async def _fetch_page(
 
 
 def notify(watchers: Watchers, uri: str) -> None:
-    """Call the change callback of each watcher of *uri*, or of a resource that contains *uri*."""
+    """Call the watchers of *uri*, or of a resource that contains *uri*."""
     for watched, callbacks in tuple(watchers):
         if uri == watched or uri.startswith(f"{watched.rstrip('/')}/"):
             callbacks.on_change()
@@ -110,13 +109,7 @@ async def stream_changes(
 ) -> None:
     """Report changes of the resource *uri* from a stream until the stream ends.
 
-    Requires `is_streamed`. Also raises the errors of the SDK.
-
-    Args:
-        session: Open connection.
-        uri: The server's own URI of the resource.
-        callbacks: Called when the watching begins, and at each change.
-        limit_s: Maximum time until the watching begins, in seconds.
+    The watching must begin within *limit_s*. Also raises the errors of the SDK.
 
     Raises:
         InvalidRequestError: If the server does not report changes of this resource.
@@ -130,7 +123,7 @@ async def stream_changes(
             raise InvalidRequestError(f"the server does not report changes of {uri!r}")
         limit.reschedule(None)
         callbacks.on_start()
-        # The end of a stream does not mean that the server failed.
+        # The end of a stream is not a failure of the server.
         with suppress(SubscriptionLost):
             async for _ in events:
                 callbacks.on_change()

@@ -1,7 +1,6 @@
 """Sign-in to HTTP servers: the SDK's OAuth client with persistent state.
 
 * A person is asked only if the host provides a way to ask. Otherwise a refusal (401) is returned.
-* The browser returns to a loopback address, which accepts one answer (RFC 8252).
 * The issuer is stored with the tokens, so that a refresh after a restart uses the same
   authorization server.
 """
@@ -62,7 +61,7 @@ class SignInHandler(Protocol):
 
 
 class LoopbackSignIn:
-    """A `SignInHandler` that receives the answer of a browser on this machine.
+    """A `SignInHandler` that receives one answer of a browser on this machine (RFC 8252).
 
     Args:
         server: Name of the server, for messages.
@@ -180,7 +179,7 @@ class SignInRecord(BaseModel):
 
 
 async def read_record(auth: OAuth) -> SignInRecord:
-    """Return the stored sign-in record; an empty record if missing or unreadable."""
+    """Return the stored sign-in record; an empty one if missing or unreadable."""
     text = await asyncio.to_thread(auth.tokens.read) if auth.tokens is not None else None
     try:
         return SignInRecord.model_validate_json(text) if text else SignInRecord()
@@ -217,7 +216,7 @@ class _Storage:
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Store new tokens and their issuer, unless the user signed out or in again meanwhile.
 
-        Writing to a failing store is retried, because the old refresh token is already invalid.
+        Writing is retried, because the old refresh token is already invalid.
 
         Raises:
             StoreError: If the store still fails after a few seconds.
@@ -264,7 +263,7 @@ class _Storage:
 
 
 class _ClientMetadata(OAuthClientMetadata):
-    """Metadata of the OAuth client. Here the SDK cannot replace a scope chosen by the host."""
+    """Metadata in which the SDK cannot replace a scope chosen by the host."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if name != "scope" or not self.scope:
@@ -274,7 +273,7 @@ class _ClientMetadata(OAuthClientMetadata):
 def oauth_client(
     url: str, auth: OAuth, sign_in: SignInHandler | None = None
 ) -> OAuthClientProvider:
-    """Return the SDK's OAuth client for the server at *url*, which first tries to refresh tokens.
+    """Return the SDK's OAuth client for *url*, which first tries to refresh tokens.
 
     *sign_in* handles a sign-in; with None, no person is asked.
     """
@@ -297,5 +296,5 @@ def oauth_client(
 
 
 def query_value(url: str, name: str) -> str:
-    """Return the query parameter *name* of *url*; empty if missing."""
+    """Return the query parameter *name* of *url*, or ""."""
     return parse_qs(urlsplit(url).query).get(name, [""])[0]

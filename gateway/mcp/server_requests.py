@@ -3,7 +3,7 @@
 * Since protocol version 2026-07-28, a result may require input. The caller is asked, and the call
   is sent again with the answers.
 * Before that version, the server sends a separate request, which names no call. It is refused if
-  callers of several clients wait.
+  several clients wait.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class CallingClient(Protocol):
 
     @property
     def who(self) -> Hashable:
-        """Identity of the client; equal identities mean the same client."""
+        """Identity; equal identities mean the same client."""
 
     @property
     def capabilities(self) -> JsonObject:
@@ -119,10 +119,7 @@ class ActiveCall:
         return report
 
     async def flush_progress(self, within_s: float = _FLUSH_TIMEOUT_S) -> None:
-        """Wait until all progress reports are delivered, because callers ignore later ones.
-
-        Reports that take longer than *within_s* are lost.
-        """
+        """Wait at most *within_s* until all progress reports are delivered."""
         if not self.limit.expired():
             self.limit.reschedule(None)
         with suppress(TimeoutError):
@@ -133,7 +130,7 @@ class ActiveCall:
     def paused(self) -> Iterator[None]:
         """Suspend the time limit of the call during the block.
 
-        If blocks overlap, the time limit restarts in full after the last one.
+        After the last of overlapping blocks, the time limit restarts in full.
         """
         self.questions += 1
         self.limit.reschedule(None)
@@ -171,7 +168,7 @@ class ActiveCalls:
                 self._calls.remove(call)
 
     async def input_rounds(self, call: ActiveCall, send: Send) -> dict[str, Any]:
-        """Send a call again with the caller's input, until its result requires no more input.
+        """Send a call again with the caller's input, until its result requires no more.
 
         *send* sends the call with additional parameters.
 
@@ -196,7 +193,7 @@ class ActiveCalls:
         raise CallerError(self.server, f"asks again after {_MAX_ROUNDS} answers", needed={})
 
     async def answer(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
-        """Answer a request that the server sent separately, not as part of a result."""
+        """Answer a request that the server sent separately from a result."""
         calls = {call.caller.who: call for call in self._calls if call.caller is not None}
         # INVALID_REQUEST would mean a lost session if a server passes it on.
         code = types.INVALID_PARAMS
@@ -273,7 +270,7 @@ def _clean_request(request: types.InputRequest) -> types.InputRequest:
 
 
 def forwarded_capabilities(capabilities: JsonObject) -> dict[str, object]:
-    """Return the client capabilities that are forwarded to servers."""
+    """Return the client capabilities that servers may see."""
     return {
         key: capabilities[key]
         for key in _FORWARDED_CAPABILITIES
@@ -298,7 +295,7 @@ def declare_capabilities(method: str, params: JsonObject, *, can_be_asked: bool)
 
 
 def missing_capabilities(caller: CallingClient | None, request: types.InputRequest) -> JsonObject:
-    """Return the capabilities that *request* needs and *caller* lacks; empty if none."""
+    """Return the capabilities that *request* needs and *caller* lacks."""
     name, part = _required_capability(request)
     declared = caller.capabilities.get(name) if caller is not None else None
     if not isinstance(declared, Mapping):
@@ -309,7 +306,7 @@ def missing_capabilities(caller: CallingClient | None, request: types.InputReque
 
 
 def _required_capability(request: types.InputRequest) -> tuple[str, str]:
-    """Return the capability that *request* needs, and the needed part of it ("" if none)."""
+    """Return the capability that *request* needs, and the needed part of it, or ""."""
     if isinstance(request, types.ListRootsRequest):
         return "roots", ""
     if isinstance(request, types.ElicitRequest):
@@ -320,7 +317,7 @@ def _required_capability(request: types.InputRequest) -> tuple[str, str]:
 
 
 def capability_error(server: str, error: MCPError) -> CallerError:
-    """Return the error for a call that *server* refused because the caller lacks a capability."""
+    """Return the error for a call that *server* refused for lack of a capability."""
     required = as_object(error.error.data).get("requiredCapabilities")
     missing = forwarded_capabilities(as_object(required))
     detail = f"needs a client that supports {', '.join(missing) or 'more'}, and this one does not"

@@ -83,7 +83,7 @@ class OAuth:
             raise ConfigError(f"OAuth: store must be file or keyring, got {self.store!r}")
 
     def with_tokens(self, tokens: TokenStore) -> OAuth:
-        """Return a copy with the store *tokens*, unless a store is already set."""
+        """Return a copy with the store *tokens*, unless a store is set."""
         return self if self.tokens is not None else replace(self, tokens=tokens)
 
 
@@ -118,7 +118,7 @@ class ExchangedToken(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StdioServer:
-    """An MCP server that runs as a child process and uses its standard input and output.
+    """An MCP server that runs as a child process, reached by standard input and output.
 
     Example:
         >>> StdioServer("npx", ("-y", "server-memory"), env={"API_KEY": "secret"})
@@ -140,7 +140,7 @@ class StdioServer:
 
     @property
     def launch(self) -> str:
-        """SHA-256 (hex) of the program, its arguments, its folder and its variables' names."""
+        """SHA-256 (hex) of the program, arguments, folder and names of variables."""
         folder = "" if self.cwd is None else str(self.cwd)
         return _digest("stdio", self.command, self.args, folder, sorted(self.env))
 
@@ -212,7 +212,7 @@ class HttpServer:
         return isinstance(auth, TokenExchange) or (isinstance(auth, OAuth) and auth.per_user)
 
     def approval_digest(self, key: bytes) -> str:  # noqa: ARG002  (as `StdioServer` has it)
-        """Return the digest (hex) of the server for approvals. *key* has no effect."""
+        """Return the digest (hex) for approvals. *key* has no effect."""
         return self.launch
 
     @property
@@ -242,7 +242,7 @@ def _digest(*parts: object) -> str:
 
 
 def _mask(values: Mapping[str, str]) -> list[tuple[str, str]]:
-    # Eight hex digits distinguish two values, but are too few to find a secret by trial.
+    # Eight digits distinguish two values, but are too few to find a secret by trial.
     return sorted((name, _digest(value)[:8]) for name, value in values.items())
 
 
@@ -263,9 +263,7 @@ def api_server(document: str, url: str, headers: Mapping[str, str]) -> HttpServe
 
 
 def server_target(name: str, server: object | None, arguments: Mapping[str, object]) -> object:
-    """Return the target (command, URL or server object) of a server that the host adds.
-
-    *arguments* are the arguments of `Gateway.add_server` that describe the target.
+    """Return the target (command, URL or server object) in *arguments* of `Gateway.add_server`.
 
     Raises:
         ConfigError: If not exactly one target is given, or an argument has the wrong type.
@@ -282,9 +280,9 @@ def server_target(name: str, server: object | None, arguments: Mapping[str, obje
     return HttpServer(values["url"], values.get("headers", {})) if "url" in values else server
 
 
-# Written by hand, because importing a validation library would slow down the start.
+# By hand, because importing a validation library would slow down the start.
 def _find_fault(key: str, value: object) -> str:
-    """Return a message if the argument *key* has the wrong type; else empty."""
+    """Return a message if the argument *key* has the wrong type, else ""."""
     expected, noun = _ARGUMENT_TYPES[key]
     if not isinstance(value, expected) or (key == "args" and isinstance(value, str | bytes)):
         return f"{key} must be {noun}"

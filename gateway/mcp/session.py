@@ -69,7 +69,7 @@ class Session:
     Create the object on the event loop that uses it.
 
     Args:
-        target: Target, as for `open_session`.
+        target: As for `open_session`.
         on_change: Called when a list of the server (such as its tools) changed.
         can_be_asked: True if the session tells the server that callers can be asked.
         sign_in: Handler of a sign-in; None if no person can be asked.
@@ -155,7 +155,7 @@ class Session:
             return _to_invoke_result(tool_id, result, max_bytes=self.options.max_result_bytes)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Send a request that changes nothing. See `ResourceSource.ask`."""
+        """See `ResourceSource.ask`."""
         with self._map_errors(method, not_found=_NOT_FOUND_CODES):
             result = await self._send(method, params)
             meta = result.pop("_meta", {})
@@ -168,7 +168,7 @@ class Session:
             return result
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
-        """Report changes of the resource *uri* until the session ends. See `Watchable.watch`."""
+        """Report changes of *uri* until the session ends. See `Watchable.watch`."""
         session = await self.ready()
         not_found = _NOT_FOUND_CODES | {types.METHOD_NOT_FOUND}
         with self._map_errors("resources/subscribe", not_found=not_found):
@@ -318,8 +318,7 @@ async def sign_in(
 ) -> Listing:
     """Let a person sign in to *target*, store the tokens, and return the server's listing.
 
-    New tokens are stored only after they worked, so a failed sign-in keeps the old ones. The person
-    must sign in within ``connect_timeout_s``.
+    A failed sign-in keeps the old tokens. ``connect_timeout_s`` limits the whole sign-in.
 
     Args:
         server: Name of the server in the gateway.

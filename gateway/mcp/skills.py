@@ -29,19 +29,19 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 def is_skill_name(name: object) -> bool:
-    """Return whether *name* is a valid name of a skill, and so of the last folder of its URI."""
+    """Return whether *name* is valid for a skill, and so for the last folder of its URI."""
     return (
         isinstance(name, str) and len(name) <= MAX_NAME_CHARS and _NAME.fullmatch(name) is not None
     )
 
 
 def is_file_of(skill: str, uri: str) -> bool:
-    """Return whether the file at *uri* is in the folder of the skill whose own URI is *skill*."""
+    """Return whether the file *uri* is in the folder of the skill with the URI *skill*."""
     return skill.endswith(f"/{FILE}") and uri.startswith(skill.removesuffix(FILE))
 
 
 def find_skill_fault(item: JsonObject, uri: str) -> str:
-    """Return the problem with the skill entry *item* at *uri*, or an empty string."""
+    """Return the problem with the skill entry *item* at *uri*, or ""."""
     front = item.get(FRONT)
     if not isinstance(front, dict) or not isinstance(front.get("description"), str):
         return "its front matter is not an object with a name and a description"

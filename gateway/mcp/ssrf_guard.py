@@ -71,7 +71,7 @@ async def resolve_host(host: str, port: int) -> list[str]:
 class GuardedTransport(httpx2.AsyncBaseTransport):
     """HTTP transport that checks the target of each request, including redirects.
 
-    Requests go through the proxy that the environment configures, if any.
+    Requests go through the proxy of the environment, if any.
 
     Args:
         private_hosts: See `UpstreamOptions.private_hosts`.
@@ -98,7 +98,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         """Host names that this machine cannot resolve, because only the proxy knows them."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Check the target of *request*, then send the request to a checked address.
+        """Send *request* to a checked address.
 
         Raises:
             ConfigError: If the target is not allowed.
@@ -159,7 +159,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
 @cache
 def _ssl_context() -> ssl.SSLContext:
-    """Return the shared TLS context. Creating one takes tens of milliseconds."""
+    """Return the shared TLS context, because creating one takes tens of milliseconds."""
     return httpx2.create_ssl_context(trust_env=False)
 
 
@@ -179,12 +179,7 @@ def is_local(url: str) -> bool:
 
 
 def check_url(url: str | httpx2.URL, private_hosts: Iterable[str], *, local: bool = True) -> None:
-    """Check *url* as written, without resolving its host.
-
-    Args:
-        url: Target of a request.
-        private_hosts: See `UpstreamOptions.private_hosts`.
-        local: True if this machine is an allowed target.
+    """Check *url* as written, without resolving its host. *local* allows this machine.
 
     Raises:
         ConfigError: If the URL is not allowed.
@@ -215,12 +210,12 @@ def _proxy_of(url: httpx2.URL) -> str:
 
 
 def _host_of(url: httpx2.URL) -> str:
-    """Return the host of *url* in the form used in requests: ASCII, lower case."""
+    """Return the host in the form used in requests: ASCII, lower case."""
     return url.raw_host.decode("ascii").casefold()
 
 
 def _parse_address(host: str) -> _Address | None:
-    """Parse *host* as an IP address; return None if *host* is a name.
+    """Parse *host* as an IP address; return None if it is a name.
 
     Raises:
         ValueError: If *host* is neither a name nor an IP address in its usual form.
@@ -275,7 +270,7 @@ def _is_listed(host: str, address: _Address | None, private_hosts: Iterable[str]
 
 
 def _embedded_ipv4(address: _Address) -> _Address:
-    """Return the IPv4 address that the IPv6 *address* embeds; else return *address* itself."""
+    """Return the IPv4 address that *address* embeds, else *address*."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address in _NAT64:

@@ -69,13 +69,7 @@ _RUNNING: WeakKeyDictionary[Process, bytes] = WeakKeyDictionary()
 async def open_stdio(
     server: str, target: StdioServer, traffic: Traffic
 ) -> AsyncIterator[tuple[Incoming, Outgoing]]:
-    """Start *target*, yield its two streams, and end it with its descendants.
-
-    Args:
-        server: Name of the server, for the log.
-        target: Command to run.
-        traffic: Counts and limits the incoming data.
-    """
+    """Start *target*, yield its two streams, and end it with its descendants."""
     spans = find_in_arguments(target.args)
     secrets = (
         *target.env.values(),
@@ -147,7 +141,7 @@ async def start_process(target: StdioServer, stderr: TextIO, *, umask: int = -1)
         OSError: If the program cannot be started.
         ValueError: If an argument contains a NUL character.
     """
-    # Shielded, because a process that starts while its caller is cancelled would never be stopped.
+    # Shielded, because a process that starts while its caller is cancelled would never stop.
     with anyio.CancelScope(shield=True):
         inherited = variables(frozenset({_MARK_VARIABLE})).get(_MARK_VARIABLE, "")
         mark = uuid4().hex
@@ -184,8 +178,8 @@ async def stop_process(process: Process, *, grace_s: float = _GRACE_S) -> None:
             # Descendants may still run, even if the process ended by itself.
             kill_all(process)
         await _wait_until_gone(process, _KILL_TIMEOUT_S)
-        # A descendant outside the group may hold the pipe open, so that its reader would never
-        # end. Asyncio has no public way to close the pipe.
+        # A descendant outside the group may hold the pipe open forever, and asyncio has no public
+        # way to close it.
         transport = getattr(process, "_transport", None)
         if transport is not None:
             with suppress(PermissionError, ProcessLookupError):
@@ -206,7 +200,7 @@ def kill_all(*processes: Process) -> None:
             variables = environment.read_bytes()
             if any(mark in variables for mark in marks):
                 os.kill(int(environment.parent.name), signal.SIGKILL)
-    # Removed last, because another thread that ends this program must still find the children.
+    # Last, because another thread that ends this program must still find the children.
     for process in chosen:
         _RUNNING.pop(process, None)
 
@@ -228,7 +222,7 @@ def _send_signal(process: Process, *, force: bool) -> None:
 
 
 class Outgoing(ObjectSendStream[SessionMessage]):
-    """Stream of messages to the standard input of a child."""
+    """Stream of messages to a child's standard input."""
 
     def __init__(self, pipe: asyncio.StreamWriter) -> None:
         self._pipe = pipe
@@ -258,7 +252,9 @@ class Outgoing(ObjectSendStream[SessionMessage]):
             log.debug("a child ended while it was written to")
 
     async def aclose(self) -> None:
-        """Do nothing. `open_stdio` closes the pipe and ends the child in the right order."""
+        """Do nothing, because `open_stdio` closes the pipe and ends the child in the right
+        order.
+        """
 
 
 class Incoming(ObjectReceiveStream[SessionMessage]):

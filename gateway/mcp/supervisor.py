@@ -52,7 +52,7 @@ class Connection(Protocol):
 
 
 class ServerSession(Connection, Protocol):
-    """Session of a server. See `gateway.mcp.session.Session`.
+    """Session of a server, implemented by `gateway.mcp.session.Session`.
 
     That module imports mcp, which must not be loaded when a gateway starts with stored listings.
     """
@@ -78,7 +78,6 @@ class Supervisor(Generic[C]):
     """Owner of the one connection of a server.
 
     Args:
-        server: Name of the server, for messages.
         connect: Starts to open a connection.
         options: Limits, retries and circuit breaker.
         clock: Monotonic clock, in seconds.
@@ -120,7 +119,7 @@ class Supervisor(Generic[C]):
 
     @property
     def healthy(self) -> bool:
-        """True if the next use is expected to work; True before the first use."""
+        """True if the next use is expected to work."""
         alive = self._connection is not None and self._opening is None and self._connection.alive
         return not self.breaker.is_open and (alive or not self.fault)
 
@@ -160,7 +159,7 @@ class Supervisor(Generic[C]):
             return result
 
     def refuse(self) -> bool:
-        """Refuse all further uses; return True if a connection is left that `close` must end."""
+        """Refuse all further uses; return True if `close` must end a connection."""
         self._closed = True
         return any((self._connection, self._opening, self._closing))
 
@@ -180,7 +179,7 @@ class Supervisor(Generic[C]):
 
     @asynccontextmanager
     async def _slot(self, *, unlimited: bool) -> AsyncIterator[None]:
-        """Wait until the number of uses is below the limit, then count a use during the block."""
+        """Wait until there is a free slot, and count a use during the block."""
         if not unlimited:
             await self._acquire_slot()
         self.in_flight += 1
@@ -219,13 +218,13 @@ class Supervisor(Generic[C]):
         if error.kind in _ANSWERED_FAULTS:
             self.breaker.record_success()
             return
-        # One lost connection is one failure, even if several calls were waiting for an answer.
+        # One lost connection is one failure, even for several waiting calls.
         cause = error if connection is None or error.kind not in _ENDING_FAULTS else connection
         if cause is not self._last_failure_cause:
             self._last_failure_cause = cause
             self.breaker.record_failure(trip=error.kind == "flood")
             if self.breaker.is_open:
-                # The connection may hang forever, so the next attempt opens a new session.
+                # The connection may hang forever, so the next attempt opens a new one.
                 self._stale_connection = connection
 
     async def _usable_connection(self) -> C:
@@ -286,6 +285,6 @@ class Supervisor(Generic[C]):
 
 def _start_task(work: Coroutine[object, object, T], name: str) -> asyncio.Task[T]:
     task = asyncio.create_task(work, name=name)
-    # Read the outcome, because asyncio would warn about it if the caller was cancelled.
+    # Asyncio would warn about an outcome that a cancelled caller did not read.
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return task

@@ -1,6 +1,6 @@
 """Exchange of a user's access token for a token of a server (RFC 8693).
 
-A user's own token is sent only to the token endpoint, never to a server.
+The user's own token is sent only to the token endpoint, never to a server.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def grant_of(token: Secret) -> str:
     """Return a digest of the claims of *token*, except for claims that differ in each token.
 
     Tokens with equal digests are exchanged only once. A token that is not a JSON Web Token is
-    digested as a whole. The signature is not checked here, but when the token arrives.
+    digested as a whole. The signature was checked when the token arrived.
     """
     text = token.reveal()
     try:
@@ -57,10 +57,7 @@ def grant_of(token: Secret) -> str:
 
 
 class UserToken:
-    """An `ExchangedToken` of one user for one server.
-
-    *make_client* creates the HTTP client for the token endpoint.
-    """
+    """An `ExchangedToken`. *make_client* creates the HTTP client for the token endpoint."""
 
     def __init__(
         self,
@@ -81,7 +78,7 @@ class UserToken:
         """The user's own token, from the last request of the user."""
 
     async def get(self, *, refused: str = "") -> str:
-        """Return the token; request a new one if it has expired or the server *refused* it."""
+        """See `ExchangedToken.get`."""
         async with self._lock:
             if not self._token or self._token == refused or self._clock() >= self._until:
                 self._token = ""
@@ -120,7 +117,7 @@ class UserToken:
 
 
 def _refusal_reason(response: httpx2.Response) -> str:
-    """Return the error code or HTTP status of a refused exchange. Other texts are not trusted."""
+    """Return the error code or HTTP status of a refusal, because other texts are not trusted."""
     try:
         code = _Refusal.model_validate_json(response.content).error
     except ValidationError:

@@ -51,7 +51,7 @@ class Bucket:
 
     @property
     def share_left(self) -> float:
-        """Remaining share of *burst* after the last `take`; negative while tokens are missing."""
+        """Remaining share of *burst* after the last `take`; negative if tokens are missing."""
         return self._remaining / self._burst
 
 
@@ -89,22 +89,17 @@ class Traffic:
         self._answers = 0
 
     async def pace(self, size: int) -> None:
-        """Count *size* received bytes, and wait while the connection exceeds its byte rate.
-
-        Even without waiting, other tasks get a turn.
-        """
+        """Count *size* bytes, and wait while they exceed the byte rate. Other tasks get a turn."""
         await asyncio.sleep(self._bytes.take(size))
 
     def expect_answer(self) -> None:
-        """Permit one more message from the server, the answer to a request that the gateway
-        sent.
-        """
+        """Permit one more message, the answer to a request that the gateway sent."""
         self._messages.take(-1)
 
     async def admit(self, count: int = 1) -> bool:
         """Count *count* received messages; return whether the connection may continue.
 
-        Before returning, the tasks started by earlier messages get a turn.
+        The tasks started by earlier messages get a turn.
         """
         if self._messages.take(count):
             limit = self.options.max_messages_per_s
@@ -118,8 +113,9 @@ class Traffic:
 
     @contextmanager
     def answering(self) -> Iterator[bool]:
-        """Count an answer to a server's request as unread during the block; yield False if the
-        connection has to end.
+        """Count an unread answer to a server's request during the block; yield False if the
+        connection
+        has to end.
         """
         if self._answers == _MAX_UNREAD_ANSWERS:
             self.end(f"does not read the answers to {_MAX_UNREAD_ANSWERS} requests of its own")
@@ -130,7 +126,7 @@ class Traffic:
             self._answers -= 1
 
     def end(self, why: str) -> None:
-        """End the connection because of *why*. Only the first reason is stored."""
+        """End the connection. Only the first reason is stored."""
         if not self.flood:
             self.flood = why
             self._on_flood()
@@ -147,7 +143,7 @@ class ValueCounter:
         self._is_escaped = self._in_string = False
 
     def add(self, chunk: bytes) -> bool:
-        """Count the values in *chunk*; return True if the message so far has too many values."""
+        """Count the values in *chunk*; return True if the message has too many."""
         if self._is_escaped:
             chunk = b"_" + chunk[1:]
         text = chunk.replace(b"\\\\", b"")

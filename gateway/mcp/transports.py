@@ -70,10 +70,7 @@ async def open_session(
 ) -> AsyncIterator[ClientSession]:
     """Open a session with *target*, and close it after the block, in one task as anyio requires.
 
-    Args:
-        server: Name of the server, for the log.
-        target: `StdioServer`, `HttpServer`, a server object or a transport of the SDK.
-        callbacks: Callbacks of the connection.
+    *target* is a `StdioServer`, an `HttpServer`, or a server object or transport of the SDK.
 
     Raises:
         ConfigError: If *target* has another type.
@@ -118,7 +115,7 @@ async def _negotiate(session: ClientSession) -> None:
         except MCPError as error:
             if error.code != types.UNSUPPORTED_PROTOCOL_VERSION:
                 raise
-            # A server that starts slowly may have answered the first request too late.
+            # A slow server may have answered the first request too late.
             await session.discover()
 
 
@@ -143,7 +140,7 @@ async def _http_client(target: HttpServer, callbacks: ConnectionCallbacks) -> ht
     # Checked here, because the SDK would hide the reason of a refusal.
     transport = guarded_transport(target.url, options.private_hosts)
     await transport.resolve_url(httpx2.URL(target.url))
-    # The document of an API may be on another host, which must not get the headers.
+    # The API's document may be on another host, which must not get the headers.
     headers = {} if target.openapi else target.headers
     client = guarded_client(target.url, traffic, headers)
     auth = target.auth
@@ -166,10 +163,7 @@ def guarded_client(
 ) -> httpx2.AsyncClient:
     """Return an unopened HTTP client for *url* and its redirects, with all guards and limits.
 
-    Args:
-        url: URL of the first request.
-        traffic: Counts and limits the incoming data.
-        headers: Headers of every request.
+    *traffic* counts the incoming data. *headers* are sent with every request.
 
     Raises:
         ConfigError: If *url* is not allowed.
@@ -184,7 +178,7 @@ def guarded_client(
 
     return httpx2.AsyncClient(
         headers={**headers, **_IDENTITY_ENCODING},
-        # Only ends dead connections, because the gateway's own limits end a call sooner.
+        # Only for dead connections. The gateway's own limits end a call sooner.
         timeout=httpx2.Timeout(_IDLE_TIMEOUT_S, read=_READ_TIMEOUT_S),
         transport=guarded_transport(url, traffic.options.private_hosts),
         event_hooks={"response": [on_response]},
@@ -213,15 +207,15 @@ async def _open_http(
 
 
 def _limit_response(response: httpx2.Response, traffic: Traffic) -> None:
-    """Count the body of *response* while it is read. Reading fails if the body exceeds the limits.
+    """Count the body of *response* while it is read, and fail if it exceeds the limits.
 
     Raises:
         httpx2.DecodingError: If the body is compressed, although this was not requested.
     """
     if response.headers.get("content-encoding", "").strip().lower() not in _UNCOMPRESSED:
         raise httpx2.DecodingError("the answer is compressed, although this was not requested")
-    # A body is an event stream only if one was requested and the request succeeded. All other
-    # bodies are read whole, whatever their content type is.
+    # A body is an event stream only if one was requested and the request succeeded. Other bodies
+    # are read whole.
     is_expected = response.is_success and _EVENT_STREAM in response.request.headers.get(
         "accept", ""
     )
@@ -240,7 +234,7 @@ def _repair(text: bytes, exchange: Exchange, request_id: types.RequestId | None 
 
 
 def _repair_event(event: bytes, exchange: Exchange) -> bytes:
-    """Return the stream *event* with its message in a form that the SDK can read."""
+    """Return the stream *event* in a form that the SDK can read."""
     lines = event.splitlines()
     data = b"\n".join(line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:"))
     if (repaired := _repair(data, exchange)) == data:
@@ -286,7 +280,7 @@ class _CountedStream(httpx2.AsyncByteStream):
                     # If the SDK continues reading, the event was not the answer.
                     exchange.is_answered = False
             if self._has_events and len(buffer) > self._traffic.options.max_message_bytes:
-                # The incomplete event is passed on, because the SDK rejects it as too long.
+                # Passed on, because the SDK rejects an incomplete event as too long.
                 yield bytes(buffer)
                 buffer.clear()
         body = _ESCAPE.sub(_replace_surrogate, bytes(buffer))

@@ -101,7 +101,7 @@ class UserSessions:
             if name.casefold() != "authorization"
         }
         self._target_without_credentials = replace(self.target, headers=headers)
-        # Idle sessions end even with keep_alive, because they count against the maximum.
+        # They count against the maximum of sessions, so keep_alive does not apply.
         self._limits = replace(
             self.options,
             lifecycle="idle" if self.options.lifecycle == "keep_alive" else self.options.lifecycle,
@@ -112,7 +112,7 @@ class UserSessions:
     ) -> T:
         """Run *work* with the session of *caller*, and return its result.
 
-        *work* runs twice only if *repeatable*.
+        Unless *repeatable*, *work* is repeated only if it had no effect.
 
         Raises:
             SignInRequiredError: If the user has no credentials for this server, or they are
@@ -158,7 +158,7 @@ class UserSessions:
             raise UpstreamTimeoutError(self.server, detail, sent=False) from error
 
     async def _wait_for_sign_in(self, caller: Caller, previous: str, limit_s: float) -> bool:
-        """Return True once *caller* has signed in on any replica, False after *limit_s* seconds."""
+        """Return True once *caller* has signed in on any replica, False after *limit_s*."""
         with suppress(TimeoutError):
             async with asyncio.timeout(limit_s):
                 while True:
@@ -172,7 +172,7 @@ class UserSessions:
         """Return the sign-in of *caller*.
 
         Raises:
-                InvalidRequestError: If users cannot sign in here, or the caller has no name.
+            InvalidRequestError: If users cannot sign in to this server, or the caller has no name.
         """
         auth, user = self.target.auth, user_key(caller)
         if not isinstance(auth, OAuth) or auth.user_tokens is None or not caller.user:
@@ -233,7 +233,7 @@ class UserSessions:
         try:
             record = await read_record(auth)
         except StoreError:
-            # The tokens cannot be read, so use the user's last known sign-in.
+            # Use the user's last known sign-in.
             owned = ((key[0], session) for key, session in reversed(self._sessions.items()))
             last = next(
                 (session for owner, session in owned if owner == user and not session.is_over), None
@@ -274,7 +274,7 @@ class UserSessions:
                 self._target_without_credentials, auth=replace(exchange, token=token)
             ), token
 
-        # Tokens with different claims may have different rights, so each gets its own session.
+        # Tokens with different claims may have different rights.
         parts = grant_of(caller.token), *sorted(caller.scopes)
         session = self._get_or_create((user_key(caller, *parts), ""), make)
         if session.token is not None:
