@@ -1,5 +1,3 @@
-"""Issues that a person has to resolve, and the actions for them."""
-
 from gateway.attention.changes import Change as Change
 from gateway.attention.changes import accept_similar as accept_similar
 from gateway.attention.changes import difference_lines as difference_lines

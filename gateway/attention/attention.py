@@ -53,11 +53,10 @@ class Attention:
     """Task of each running sign-in, and the URL for the browser, keyed by server."""
 
     async def issues(self, *, reports: Path | None = None) -> tuple[Issue, ...]:
-        """Return all issues, the most urgent first; empty if there are none.
+        """Return all issues, the most urgent first.
 
-        Args:
-            reports: Folder of evaluation reports. In the newest report, tools that no request found
-                are issues; None ignores reports.
+        Tools that no request found in the newest evaluation report in the folder *reports* are
+        issues too.
 
         Raises:
             ClosedError: If the gateway was closed.
@@ -86,8 +85,7 @@ class Attention:
         return await in_thread(finder.find, warnings, reports, sources)
 
     def pin(self, entity: Entity) -> tuple[str, str]:
-        """Return two digests of the definition of *entity*: the approved one, and the one last
-        seen.
+        """Return the approved and the last seen digest of the definition of *entity*.
 
         Both are "" if the definition is not pinned.
 
@@ -135,8 +133,7 @@ class Attention:
     async def accept(self, names: str) -> None:
         """Accept that some tools have similar names, so that this is not an issue any more.
 
-        Args:
-            names: The `Issue.id` of the issue.
+        *names* is the `Issue.id` of the issue.
 
         Raises:
             InvalidRequestError: If the gateway has no store for this.
@@ -152,11 +149,9 @@ class Attention:
             await in_thread(accept_similar, names, self.servers.pool.store, owner)
 
     async def disable(self, item: str) -> None:
-        """Disable a tool, resource or prompt of a server. Callers can then neither find nor call
-        it.
+        """Disable a tool, resource or prompt of a server. Callers can then neither find nor use it.
 
-        Args:
-            item: Id of the tool, resource or prompt.
+        *item* is its id.
 
         Raises:
             InvalidRequestError: If the server does not exist.
@@ -194,10 +189,8 @@ class Attention:
         """Begin to sign in to a server (OAuth), and return the URL for a person's browser.
 
         The browser must run on the same machine as the gateway, because it is redirected to a local
-        port. The gateway waits ten minutes for it, and then lists the server.
-
-        Returns:
-            The URL; "" if the server did not require a sign-in.
+        port. The gateway waits ten minutes for it, and then lists the server. The URL is "" if the
+        server did not require a sign-in.
 
         Raises:
             InvalidRequestError: If the server does not use OAuth, or its URL is not approved.
@@ -244,7 +237,7 @@ class Attention:
         source.live.supervisor.breaker.end_wait()
         source.expire()
         try:
-            # The first listing has the same time limit itself, so wait one second longer for it.
+            # One second longer than the time limit of the first listing itself.
             async with asyncio.timeout(limit_s + 1):
                 await source.list_tools()
         except TimeoutError:

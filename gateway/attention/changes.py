@@ -15,12 +15,10 @@ from gateway.sources.listing_store import ListingStore, fields_of
 from gateway.types import ToolDefinition
 
 NAME = "name:"
-"""Prefix of the label of a changed exposed name. Other labels begin with a server name, which
-cannot contain a colon."""
+"""Prefix of the label of a changed exposed name. Server names cannot contain a colon."""
 _LINE_CHARS = 160
 _PIECE = re.compile(rf".{{1,{_LINE_CHARS}}}?(?:[.;!?] |\\n|$)|.{{1,{_LINE_CHARS}}}")
-"""Pattern of the pieces into which long lines are broken for a comparison: sentences, if
-possible."""
+"""Pattern of the pieces of long lines in a comparison: sentences, if possible."""
 _MAX_LINES = 2000
 """Maximum number of lines compared on each side; a digest stands for the rest."""
 _CONTEXT_LINES = 2
@@ -32,7 +30,7 @@ class Change:
     """An unapproved change of a definition, command line or name."""
 
     label: str
-    """Name for display and approval: the server for its command line, ``server/tool``, or
+    """Name for display and approval: ``server`` for its command line, ``server/tool``, or
     ``name:NAME``."""
     server: str
     """Server of the changed item; for a name, the server of the tool that would get it."""
@@ -51,9 +49,7 @@ class Change:
 
 
 def change_label(server: str, item: str) -> str:
-    """Return the label of a change: *server* for its command line, ``server/item`` for a
-    definition.
-    """
+    """Return the label of a change: *server* for its command line, else ``server/item``."""
     return server if item == COMMAND_LINE_PIN else f"{server}/{item}"
 
 
@@ -97,15 +93,12 @@ def find_changes(store: ListingStore, owners: Mapping[str, str], names: str) -> 
 def find_similar(
     own_names: Mapping[str, str], store: ListingStore, names: str
 ) -> tuple[tuple[str, ...], ...]:
-    """Return groups of tools with similar names, except groups that a person has accepted.
+    """Return the tool ids of each group of similar names that a person has not accepted.
 
     Args:
         own_names: The server's name of each tool, keyed by the tool's id; see `similar_names`.
         store: Store of the accepted groups.
         names: Owner under which accepted groups are stored; "" if they are not stored.
-
-    Returns:
-        The tool ids of each group.
 
     Raises:
         StoreError: If the store cannot be read.
@@ -118,10 +111,7 @@ def find_similar(
 def accept_similar(group: str, store: ListingStore, names: str) -> None:
     """Record that a person accepted a group of tools with similar names.
 
-    Args:
-        group: The tool ids, separated by ", ".
-        store: Store of the accepted groups.
-        names: Owner under which accepted groups are stored.
+    *group* has the tool ids, separated by ", ". *names* is the owner of accepted groups.
 
     Raises:
         StoreError: If the store cannot be written.
@@ -136,12 +126,9 @@ def _similar_owner(names: str) -> str:
 def difference_of(
     change: Change, definition: Callable[[str], ToolDefinition | None]
 ) -> Mapping[str, object]:
-    """Return the fields that differ between the approved and the current definition, if both are
-    known.
+    """Return the fields that differ between the approved and the current definition.
 
-    Args:
-        change: The change.
-        definition: Returns the definition with a digest; None if it is not stored any more.
+    *definition* returns the definition with a digest; None if it is not stored any more.
 
     Returns:
         The values of the differing fields, keyed by ``before`` and ``after``; or a ``note`` with
@@ -170,8 +157,7 @@ def difference_of(
 def difference_lines(difference: Mapping[str, object]) -> tuple[str, ...]:
     """Return the lines of *difference*, as in a patch: each begins with ``-``, ``+`` or a space.
 
-    Long lines are broken, and changes have two lines of context. The result is empty if
-    *difference* is only a note.
+    Long lines are broken, and changes have two lines of context. A note has no lines.
     """
     if "note" in difference:
         return ()

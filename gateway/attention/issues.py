@@ -41,8 +41,7 @@ IssueKind = Literal[
 """Kinds of issues, most urgent first.
 
 *changed*: a definition in use is not the approved one. *waiting*: a definition is blocked until it
-    is
-approved. *suspicious*: possible prompt injection. *store*: a store fails. *signed_out*: a server
+is approved. *suspicious*: possible prompt injection. *store*: a store fails. *signed_out*: a server
 requires a sign-in. *failing*: a server cannot be reached or listed. *quarantined*: definitions are
 invalid. *similar*: tools have almost the same name. *never_found*: no test request finds the tool.
 *configuration*, *index*: other problems of the configuration files or of the index build."""
@@ -66,8 +65,7 @@ _NOTES: Mapping[Code, tuple[IssueKind, Action]] = {
     "graph_unavailable": ("index", "refresh"),
     "graph_document_invalid": ("index", "refresh"),
 }
-"""Kind and action of the issue for a diagnostic of an index build, keyed by the diagnostic's
-code."""
+"""Kind and action of the issue for a diagnostic of an index build, keyed by diagnostic code."""
 _MAX_DETAILS = 3
 """Maximum number of diagnostics that one issue shows in full."""
 _COMMANDS: Mapping[Action, str] = {
@@ -76,8 +74,8 @@ _COMMANDS: Mapping[Action, str] = {
     "retry": "gateway servers test",
 }
 _CONFIGURED_PIN = "; look at it, then: pin "
-"""Text that marks the diagnostic of a changed alias whose pin is in a configuration file. Such a
-change is approved only by an edit of that file, so its issue has no action."""
+"""Text in the diagnostic of a changed alias whose pin is in a configuration file. Only an edit of
+that file approves the change, so its issue has no action."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,15 +92,13 @@ class Issue:
     """Time at which the problem began, in seconds since the epoch; None if not known."""
     action: Action = ""
     command: str = field(init=False)
-    """Shell command that does the same as *action*; "" if no command does. It works only for
-    servers of a configuration file."""
+    """Shell command for *action*, or "". It works only for servers of a configuration file."""
     digest: str = ""
-    """Digest of the value that `Gateway.approve` would approve; "" if there is nothing to
-    approve."""
+    """Digest of the value that `Gateway.approve` would approve, or ""."""
     difference: tuple[str, ...] = ()
     """Lines with the changes of a definition; see `difference_lines`."""
     address: str = ""
-    """URL for the browser of a running sign-in; "" if no sign-in is running."""
+    """URL for the browser of a running sign-in, or ""."""
 
     def __post_init__(self) -> None:
         """Set the command."""
@@ -122,7 +118,7 @@ class IssueFinder:
         owners: Owner of the pins of each server, keyed by server.
         names: Owner of the pins of exposed names.
         rules: The host's access rules.
-        options: Options with the policies for changed and suspicious definitions.
+        options: Policies for changed and suspicious definitions.
         addresses: URLs of running sign-ins, keyed by server.
         clock: Monotonic clock, in seconds.
         wall: Clock that returns seconds since the epoch.
@@ -141,7 +137,7 @@ class IssueFinder:
     wall: Clock = time.time
 
     def __post_init__(self) -> None:
-        """Remove virtual servers from *cached*, because their problems come from other servers."""
+        # The problems of virtual servers come from other servers.
         self._listed = {
             name: result
             for name, result in self.build.listed.items()
@@ -160,8 +156,7 @@ class IssueFinder:
         Args:
             warnings: Warnings about the configuration files.
             reports: Folder of evaluation reports; None ignores reports.
-            sources: Issue sources of plugins. A source that raises an error becomes an issue
-                itself.
+            sources: Issue sources of plugins. If one raises an error, this is an issue too.
         """
         nothing: list[Issue] = []
         pinned, notes = attempt_store(lambda: [*self._changed(), *self._similar()], nothing)

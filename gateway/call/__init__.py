@@ -1,5 +1,3 @@
-"""Calls of tools and reads of resources: arguments, hooks around the call, and results."""
-
 from gateway.call.hooks import Call as Call
 from gateway.call.hooks import CallHook as CallHook
 from gateway.call.hooks import CallHooks as CallHooks

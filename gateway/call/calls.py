@@ -1,7 +1,3 @@
-"""Calls of tools: lookup of the tool, check of the arguments, hooks, and the request to the
-source.
-"""
-
 from __future__ import annotations
 
 import json
@@ -25,14 +21,7 @@ _HOST_FILTERS = filters_for(None)
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Calls:
-    """The calls of one gateway.
-
-    Args:
-        snapshot: Returns the current snapshot.
-        registry: Sources of tools.
-        telemetry: Traces each call.
-        hooks: Hooks around each call.
-    """
+    """The calls of one gateway."""
 
     snapshot: Callable[[], Awaitable[Snapshot]]
     registry: Registry
@@ -42,7 +31,7 @@ class Calls:
     async def find(self, tool: str, caller: Caller, arguments: JsonObject) -> Call:
         """Return the `Call` of *tool* for *caller*; see `resolve` for the accepted names.
 
-        An attempt to call a tool that the caller may not see is recorded in the audit log.
+        An attempt to call a hidden tool is recorded in the audit log.
 
         Raises:
             InvalidRequestError, UnknownToolError: As `resolve`; a hidden tool counts as unknown.
@@ -76,8 +65,7 @@ class Calls:
             arguments: Arguments, which are checked against the tool's schema before sending.
             call_id: The model's id of the call, for telemetry.
             caller: The user for whom the call is made. Only a digest of its tenant is recorded.
-            task: Label of the task of this call, such as one user request. Only a digest is
-                recorded.
+            task: Label of the call's task, such as one user request. Only a digest is recorded.
             approved: True if a person or the host approved the call, for policies that require it.
 
         Returns:
@@ -104,8 +92,7 @@ class Calls:
         try:
             call = await self.find(tool, caller, arguments)
         except GatewayError:
-            # `OTHER` in place of an unknown name, which is text of the model and so counts as
-            # content.
+            # `OTHER` in place of an unknown name, because the model's text counts as content.
             with self.telemetry.tool_call(OTHER, call_id=call_id):
                 raise
         call = replace(call, call_id=call_id, task=task, approved=approved)
@@ -116,7 +103,7 @@ class Calls:
                 raise UnknownToolError(tool, ())
             result = await self.hooks.around(call, self._send)
             if result.is_error:
-                # Error type in OpenTelemetry's conventions for a tool that returned an error.
+                # Error type in OpenTelemetry's conventions.
                 trace.fail("tool_error")
             if self.telemetry.capture_content and trace.is_recording:
                 traced = self.hooks.shown_arguments(call, arguments)
@@ -136,7 +123,7 @@ def _content_of(arguments: object, result: InvokeResult) -> Mapping[str, str]:
 
 
 def _clean(result: InvokeResult) -> InvokeResult:
-    """Return *result* without invisible characters, as `visible` defines them."""
+    """Return *result* without invisible characters (see `visible`)."""
     blocks = (
         Content(type=visible(block.type), text=visible(block.text), data=visible_json(block.data))
         for block in result.content

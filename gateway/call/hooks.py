@@ -1,5 +1,3 @@
-"""Hooks around calls, which can refuse a call, change its result or record its outcome."""
-
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -16,8 +14,8 @@ from gateway.types import ANYONE, Caller, Entity, InvokeResult, JsonObject
 Action: TypeAlias = Literal["call", "read", "prompt"]
 Unsent: TypeAlias = Literal["denied", "asked", "approved", "refused"]
 """Decision about a call that is not sent, or not sent yet. ``denied``: the caller may not see the
-tool. ``asked``: the host is asked for an approval. ``approved`` and ``refused``: answers of the
-host."""
+tool. ``asked``: the host is asked for an approval. ``approved`` and ``refused``: the host's
+answer."""
 
 Change: TypeAlias = AbstractAsyncContextManager[None]
 """A context manager around an administrative change, such as a change of the catalog."""
@@ -33,21 +31,23 @@ class Call:
     arguments: JsonObject
     caller: Caller = ANYONE
     visibility: Visibility
-    """Visibility rules that applied when the call was made."""
+    """Visibility rules at the time of the call."""
     call_id: str = ""
-    """The model's id of the call; may be empty."""
+    """The model's id of the call, or ""."""
     task: str = ""
-    """The host's label of the task to which this call belongs; may be empty."""
+    """The host's label of the call's task, or ""."""
     approved: bool = False
     """True if a person or the host approved the call."""
 
 
 Proceed: TypeAlias = Callable[[Call], Awaitable[InvokeResult]]
-"""Function that passes a call to the inner hooks, then to the source, and returns the result."""
+"""Function that passes a call to the inner hooks and the source, and returns the result."""
 
 
 class CallHook:
-    """Base class of hooks around calls and changes. Subclasses override the methods they need.
+    """Base class of hooks, which can refuse calls, change results or record outcomes.
+
+    Subclasses override the methods they need.
 
     Example:
         >>> from gateway.call.hooks import CallHook
@@ -61,14 +61,15 @@ class CallHook:
 
     name: str = ""
     order: int = 0
-    """Position of this hook among all hooks. The lowest number is outermost; hooks with equal
-    numbers are sorted by name."""
+    """Position among all hooks. The lowest number is outermost; equal numbers are sorted by
+    name.
+    """
 
     async def around(self, call: Call, proceed: Proceed) -> InvokeResult:
-        """Run before and after a call. Await ``proceed(call)`` at most once and return its result,
-        or raise an error to refuse the call.
+        """Run before and after a call.
 
-        The result of a read or a prompt has the server's JSON in ``structured``.
+        Await ``proceed(call)`` at most once and return its result, or raise an error to refuse the
+        call. The result of a read or a prompt has the server's JSON in ``structured``.
 
         Raises:
             GatewayError: If the call is refused or fails.
@@ -79,18 +80,17 @@ class CallHook:
         """Record a decision about a call that is not sent, or not sent yet.
 
         Raises:
-            StoreError: If the decision must be recorded but the record cannot be written.
+            StoreError: If the decision must be recorded but cannot be.
         """
 
     def shown_arguments(self, _: Call, arguments: object) -> object:
-        """Return *arguments* of a call without the parts that traces must not contain."""
+        """Return *arguments* without the parts that traces must not contain."""
         return arguments
 
     def change(self, action: str, *entities: str, detail: str = "") -> Change:
         """Return a context manager around an administrative change.
 
-        Entering it raises `StoreError` if the change must be recorded but the record cannot be
-        written.
+        Entering it raises `StoreError` if the change must be recorded but cannot be.
 
         Args:
             action: Kind of change, such as ``catalog.put``.
@@ -111,7 +111,7 @@ class CallHooks(CallHook):
     hooks: Sequence[CallHook] = ()
 
     def named(self, name: str) -> CallHook | None:
-        """Return the hook with this name, and None if it does not exist."""
+        """Return the hook with this name, or None."""
         return next((hook for hook in self.hooks if hook.name == name), None)
 
     async def around(self, call: Call, proceed: Proceed) -> InvokeResult:
@@ -126,14 +126,14 @@ class CallHooks(CallHook):
             await hook.note_unsent(decision, call, detail)
 
     def shown_arguments(self, call: Call, arguments: object) -> object:
-        """Return *arguments* without the parts that any hook hides from traces."""
+        """Hide the parts that any hook hides from traces."""
         for hook in self.hooks:
             arguments = hook.shown_arguments(call, arguments)
         return arguments
 
     @asynccontextmanager
     async def change(self, action: str, *entities: str, detail: str = "") -> AsyncIterator[None]:
-        """Enter the context managers of all hooks around the change."""
+        """Enter the context managers of all hooks."""
         async with AsyncExitStack() as stack:
             for hook in self.hooks:
                 await stack.enter_async_context(hook.change(action, *entities, detail=detail))

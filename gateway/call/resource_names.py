@@ -1,5 +1,3 @@
-"""Lookup of resources and prompts by name."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -13,9 +11,7 @@ from gateway.types import Entity, Kind
 def candidates(
     entities_of_kind: Sequence[Entity], kind: Kind, name: str
 ) -> tuple[Sequence[Entity], bool]:
-    """Return the entities that *name* may mean, and True if *name* is an exact id or exposed
-    name.
-    """
+    """Return the entities that *name* may mean, and True if *name* is an id or exposed name."""
     exact = [entity for entity in entities_of_kind if name in {entity.id, entity.exposed_name}]
     if exact:
         return exact, True
@@ -35,13 +31,10 @@ def entities_of(snapshot: Snapshot, server: str) -> dict[int, Entity]:
 
 
 def described_by(names: Mapping[int, str], uri: str) -> list[list[int]]:
-    """Return the positions of the entities that describe *uri*, in lists. *uri* may be read only if
-    one entity of each list is visible.
+    """Return the positions of the entities that describe *uri*, in lists.
 
-    Args:
-        names: URIs, templates and skills of the server, keyed by position.
-        uri: URI as written by the client. If it is not listed exactly, each equivalent spelling
-            counts.
+    *uri* may be read only if one entity of each list is visible. Equivalent spellings count if
+    it is not listed exactly. *names* are the server's URIs, templates and skills, by position.
     """
     canonical = canonical_uri(uri)
     spellings = {position: canonical_uri(name) for position, name in names.items()}

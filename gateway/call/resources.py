@@ -1,9 +1,3 @@
-"""Resources and prompts of servers, and completions of their arguments.
-
-Callers name a resource or prompt by its id, by its address at the gateway, or, if it is unique, by
-its name at the server.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -51,14 +45,7 @@ _READABLE: frozenset[Kind] = frozenset({"resource", "skill"})
 
 @dataclass(eq=False, repr=False)
 class ResourceLibrary:
-    """The resources and prompts of one gateway.
-
-    Args:
-        registry: Sources of tools, resources and prompts.
-        snapshot: Returns the current snapshot.
-        capabilities: Client capabilities that servers may use.
-        hooks: Hooks around each read and prompt.
-    """
+    """The resources and prompts of one gateway, and completions of their arguments."""
 
     registry: Registry
     snapshot: Callable[[], Awaitable[Snapshot]]
@@ -66,8 +53,10 @@ class ResourceLibrary:
     hooks: CallHook
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call *changed* on any thread whenever the catalog may have changed. Return a function
-        that ends the calls.
+        """Call *changed* on any thread whenever the catalog may have changed.
+
+        Returns:
+            Function that ends these calls.
         """
         return self.registry.watch(changed)
 
@@ -76,9 +65,7 @@ class ResourceLibrary:
         return isinstance(self._source(server), ResourceSource)
 
     def home(self, tool_id: str) -> str:
-        """Return the name of the server whose resources the results of a tool refer to. Empty if
-        the server has only tools.
-        """
+        """Return the server of the resources in a tool's results; empty if it has only tools."""
         server, _, _ = tool_id.partition("/")
         source = self._source(server)
         if isinstance(source, VirtualSource):
@@ -98,6 +85,7 @@ class ResourceLibrary:
 
         Raises:
             InvalidRequestError: If no server or more than one has the resource.
+            LimitExceededError: If a policy allows *caller* no more reads for now.
             UpstreamError: If the server failed.
         """
         owner = await self.owner("resource", resource, caller=caller)
@@ -108,7 +96,7 @@ class ResourceLibrary:
         )
 
     async def read_contents(self, owner: tuple[str, str], *, caller: Caller) -> JsonObject:
-        """Read a resource, *owner* being its server and its URI there. Return the server's JSON.
+        """Read the resource of *owner* (server and URI there), and return the server's JSON.
 
         Raises:
             LimitExceededError: If a policy allows *caller* no more reads for now.
@@ -129,7 +117,7 @@ class ResourceLibrary:
             if listed and not all(is_as_listed(content, listed[0]) for content in contents):
                 detail = f"{uri!r} is not as its skill lists it: refresh the catalog"
                 raise UpstreamError(server, detail, kind="refused")
-        # Cleaned after the comparison, because digests are computed from the unchanged contents.
+        # Cleaned last, because digests are computed from the unchanged contents.
         return visible_json(result)
 
     async def prompt(
@@ -145,6 +133,7 @@ class ResourceLibrary:
         Raises:
             InvalidRequestError: If no server or more than one has the prompt, or arguments are
                 wrong.
+            LimitExceededError: If a policy allows *caller* no more prompts for now.
             UpstreamError: If the server failed.
         """
         owner = await self.owner("prompt", prompt, caller=caller)
@@ -157,12 +146,7 @@ class ResourceLibrary:
     async def fill_prompt(
         self, owner: tuple[str, str], arguments: Mapping[str, str] | None, *, caller: Caller
     ) -> JsonObject:
-        """Request a prompt and return the server's JSON.
-
-        Args:
-            owner: Server of the prompt, and its name there.
-            arguments: Arguments of the prompt, keyed by name; None sends none.
-            caller: The user for whom the prompt is requested.
+        """Request the prompt of *owner* (server and name there), and return the server's JSON.
 
         Raises:
             LimitExceededError, UpstreamError: As `read_contents`.
@@ -179,9 +163,7 @@ class ResourceLibrary:
         arguments: JsonObject,
         work: Callable[[], Awaitable[JsonObject]],
     ) -> JsonObject:
-        """Run *work*, which sends a request, inside the hooks. Return the JSON that the hooks let
-        pass.
-        """
+        """Run *work*, which sends a request, inside the hooks."""
         snapshot = await self.snapshot()
         entity = _entity_at(snapshot, "resource" if action == "read" else "prompt", *owner)
 
@@ -203,14 +185,9 @@ class ResourceLibrary:
         *,
         caller: Caller = ANYONE,
     ) -> JsonObject:
-        """Send a request to the server of a resource or prompt, and return the server's JSON.
+        """Send a request about the resource or prompt *owner* (server and name there).
 
-        Args:
-            method: MCP method of the request.
-            owner: Server of the resource or prompt, and its name there.
-            key: Parameter of the request that contains the name.
-            more: Further parameters.
-            caller: The user for whom the request is made.
+        *key* is the parameter of the request for the name, *more* has further parameters.
         """
         params = {key: owner[1], **(more or {})}
         return visible_json(await self._ask(method, owner, params, caller))
@@ -224,14 +201,10 @@ class ResourceLibrary:
     async def complete(
         self, kind: Kind, name: str, params: JsonObject, *, caller: Caller = ANYONE
     ) -> JsonObject:
-        """Request completions for an argument of a prompt or template, and return the server's
-        JSON.
+        """Return the server's JSON with completions for an argument of a prompt or template.
 
-        Args:
-            kind: ``prompt`` or ``resource``.
-            name: Name of the prompt or template, as for `read` and `prompt`.
-            params: ``argument`` and optionally ``context``, as in the protocol.
-            caller: The user for whom the request is made.
+        *kind* and *name* are as for `read` and `prompt`. *params* has ``argument`` and optionally
+        ``context``, as in MCP.
         """
         owner = await self.owner(kind, name, caller=caller)
         prompt = {"type": "ref/prompt", "name": owner[1]}
@@ -240,9 +213,7 @@ class ResourceLibrary:
         return await self.ask("completion/complete", owner, "ref", more, caller=caller)
 
     async def follow(self, owner: tuple[str, str], callbacks: WatchCallbacks) -> None:
-        """Report changes of the resource *owner* to *callbacks* until cancelled; see
-        `Watchable.watch`.
-        """
+        """Report changes of the resource *owner* until cancelled; see `Watchable.watch`."""
         await watchable(self._inner_source(owner[0]), *owner).watch(owner[1], callbacks)
 
     async def owner(self, kind: Kind, name: str, *, caller: Caller = ANYONE) -> tuple[str, str]:
@@ -250,7 +221,8 @@ class ResourceLibrary:
 
         *name* is tried in this order:
 
-        1. Address at the gateway, even if it is not listed, because templates and links contain it.
+        1. Address of a resource at the gateway, even if unlisted, because templates and links
+           contain it.
         2. Id or exposed name.
         3. Name at its server.
         4. URI that matches a template.
@@ -281,9 +253,7 @@ class ResourceLibrary:
     async def _visible_original(
         self, server: str, uri: str, caller: Caller, name: str
     ) -> tuple[str, str]:
-        """Return the `_original` of the resource *uri* if *caller* may see it, both at *server* and
-        at the server of the original. Errors contain *name*.
-        """
+        """Return the `_original` of the resource *uri* if *caller* may see both."""
         await self._check_visible(server, uri, caller, name)
         real = await self._original("resource", server, uri)
         if real[0] != server:
@@ -291,18 +261,17 @@ class ResourceLibrary:
         return real
 
     async def _check_visible(self, server: str, uri: str, caller: Caller, name: str) -> None:
-        """Raise an error if *caller* may not see the resource *uri* of *server*. The error contains
-        *name*.
+        """Raise an error with *name* if *caller* may not see the resource *uri* of *server*.
 
-        * A listed resource is visible if an entity that describes it is visible, such as its skill.
-        * An unlisted resource is refused if the caller lacks scopes of a resource of the server, or
-          sees none of its entities. Otherwise the error would reveal a hidden resource.
+        * A listed resource is visible if an entity that describes it, such as its skill, is
+          visible.
+        * An unlisted resource might be a hidden one. It is refused if the caller lacks scopes of a
+          resource of the server, or sees none of the server's entities.
         * Equivalent spellings of a URI are refused together, because the server may treat them as
           equal.
         """
         snapshot = await self.snapshot()
-        # Excludes catalog entries, which are named by their ids. Their namespace may equal a
-        # server's name.
+        # Excludes catalog entries, whose namespace may equal a server's name.
         entities = entities_of(snapshot, server)
         listed = {
             position: member
@@ -321,7 +290,7 @@ class ResourceLibrary:
         else:
             every = frozenset({ALL_SCOPES})
             in_use = snapshot.mask(replace(filters, scopes=every, unrestricted=True))
-            # The server's own entity must be visible too, because the server may list nothing else.
+            # The server may list nothing else than its own entity.
             itself = [
                 position
                 for position, member in entities.items()
@@ -339,7 +308,7 @@ class ResourceLibrary:
     async def _original(self, kind: Kind, server: str, name: str) -> tuple[str, str]:
         """Return the server and name that the server itself uses for a resource or prompt.
 
-        For an alias, these are the server and name of its original, independent of transforms.
+        For an alias, these are its original's, independent of transforms.
         """
         source = self._source(server)
         if _is_configured(source):
@@ -357,17 +326,13 @@ class ResourceLibrary:
         return registration.source if registration is not None else None
 
     def _inner_source(self, server: str) -> Source | None:
-        """Return the source that knows the names returned by `owner`. It is *server* without its
-        transforms.
-        """
+        """Return the source, without transforms, that knows the names from `owner`."""
         source = self._source(server)
         return source.inner if _is_configured(source) else source
 
 
 def _is_configured(source: Source | None) -> TypeGuard[TransformedSource]:
-    """Return whether the transforms of *source* were configured for a server. False if the host's
-    own source has them.
-    """
+    """Return whether a server's configuration, not the host, gave *source* its transforms."""
     return isinstance(source, TransformedSource) and isinstance(source.inner, CachedSource)
 
 

@@ -1,5 +1,3 @@
-"""Entities of the catalog, their ids and names, and the entries that a host adds."""
-
 from gateway.catalog.approvals import COMMAND_LINE_PIN as COMMAND_LINE_PIN
 from gateway.catalog.approvals import apply_policies as apply_policies
 from gateway.catalog.approvals import is_hidden as is_hidden

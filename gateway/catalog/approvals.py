@@ -20,17 +20,15 @@ COMMAND_LINE_PIN = ""
 def apply_policies(
     listing: Listing, changed: Mapping[str, str], *, server: str, options: UpstreamOptions
 ) -> Listing:
-    """Return *listing* with a diagnostic for each problem, and without the definitions that a
-    policy blocks.
+    """Return *listing* with a diagnostic for each problem, and without blocked definitions.
 
-    Each remaining definition has its own diagnostics (`ToolDefinition.diagnostics`). Suspicious
-    instructions of a server are always removed.
+    A server's suspicious instructions are always removed.
 
     Args:
         listing: The listing as received.
         changed: The remedy for each definition that differs from the approved one, keyed by
-            `pin_key`. `COMMAND_LINE_PIN` is the key of the server's command line. An empty remedy
-            means: approve it.
+            `pin_key`, or by `COMMAND_LINE_PIN` for the command line. An empty remedy means an
+            approval.
         server: Name of the server, for messages.
         options: The policies ``on_change`` and ``on_suspicion``.
     """
@@ -64,7 +62,7 @@ def apply_policies(
 def _notes(
     listing: Listing, changed: Mapping[str, str], blocked: set[str], server: str
 ) -> Iterator[tuple[str, Diagnostic]]:
-    """Yield a pair for each problem: the pin key of the definition, and a diagnostic."""
+    """Yield the pin key and a diagnostic for each problem."""
     if COMMAND_LINE_PIN in changed:
         detail = (
             f"{server!r}: the command line or URL changed since it was approved; "
@@ -89,11 +87,10 @@ def _notes(
 
 
 def is_hidden(kind: Kind, name: str, *, listed: Listing, shown: Listing) -> bool:
-    """Return whether a policy removed this resource or prompt from the listing, so that it must not
-    be read.
+    """Return whether a policy removed a resource or prompt, so that it must not be read.
 
-    The files of a removed skill, and the URIs that match a removed template, are hidden too, unless
-    they are listed themselves. Other spellings of a hidden URI are also hidden.
+    The files of a removed skill, the URIs that match a removed template, and other spellings of a
+    removed URI are hidden too, unless they are listed themselves.
 
     Args:
         kind: ``resource`` or ``prompt``.

@@ -1,7 +1,6 @@
 """Checks of a call's arguments against the tool's JSON Schema, before the call is sent.
 
-Arguments and schema are both untrusted. So each check runs in a thread, and its budget of steps
-ends it in every case. References must stay within the schema.
+Both are untrusted, so each check runs in a thread with a budget of steps.
 """
 
 from __future__ import annotations
@@ -30,11 +29,9 @@ from gateway.runtime.background_loop import in_thread
 from gateway.types import Entity, JsonObject
 
 MAX_FAULTS = 5
-"""Maximum number of faults that one error message lists, so that a model can fix them and try
-again."""
+"""Maximum number of faults in one error message."""
 MAX_READ_FAULTS = 500
-"""Maximum number of faults that a check collects before it chooses the most useful ones for the
-message."""
+"""Maximum number of faults that a check collects before it sorts them for the message."""
 MAX_STEPS = 100_000
 """Budget of one check. A step is one keyword or one item, about 5 µs; 1,700 rows with five plain
 columns fit."""
@@ -49,14 +46,14 @@ _VALUE_TYPES: Mapping[str, tuple[type, ...]] = {
     "required": (list,),
 }
 """Allowed types of a keyword's value, keyed by keyword. Other types would silently give wrong
-results; for keywords that are not in this table, the library itself raises an error."""
+results. For other keywords, the library raises an error."""
 _DEEP_KEYWORDS = frozenset({"const", "dependencies", "dependentRequired", "enum"})
 """Keywords for which the checked value is compared as a whole, at all depths."""
 _UNCOUNTED_KEYWORDS = frozenset(
     {"pattern", "patternProperties", "unevaluatedItems", "unevaluatedProperties"}
 )
-"""Keywords that are checked only in trusted schemas, because they count no steps: they run regular
-expressions, or walk the whole schema."""
+"""Keywords that are checked only in trusted schemas, because they run regular expressions or walk
+the whole schema without counting steps."""
 _REFERENCES = frozenset({"$dynamicRef", "$recursiveRef", "$ref"})
 _ERROR_STEPS = 10
 """Number of steps that creating one error costs, in addition to the steps for its text."""
@@ -64,14 +61,10 @@ _Check = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
 
 
 class _UncheckableError(Exception):
-    """Raised if the schema is invalid, refers to another document, or needs more than the
-    budget.
-    """
+    """Raised if the schema is invalid, refers to another document, or exceeds the budget."""
 
 
 class _Budget:
-    """Remaining steps and remaining depth of one check of arguments."""
-
     def __init__(self) -> None:
         self.steps = MAX_STEPS
         self.depth = MAX_DEPTH
@@ -88,9 +81,9 @@ _BUDGET: ContextVar[_Budget] = ContextVar("gateway_check_budget")
 async def check_arguments(entity: Entity, arguments: JsonObject) -> None:
     """Check *arguments* against the entity's input schema, in a thread.
 
-    Any arguments are accepted if the schema is invalid, endless, too expensive to check, or refers
-    to other documents. The server then checks them. Patterns are checked only if the host trusts
-    the server, because the match of an untrusted pattern may never end (CWE-1333).
+    Any arguments are accepted if the schema is invalid, too expensive to check, or refers to other
+    documents. Patterns are checked only if the host trusts the server, because the match of an
+    untrusted pattern may never end (CWE-1333).
 
     Raises:
         InvalidRequestError: If *arguments* is not a mapping.
@@ -100,7 +93,7 @@ async def check_arguments(entity: Entity, arguments: JsonObject) -> None:
     if not isinstance(arguments, Mapping):
         kind = type(arguments).__name__
         raise InvalidRequestError(f"arguments must be a mapping of names to values, got {kind}")
-    # The evaluation of an invalid schema may raise any error.
+    # An invalid schema may raise any error.
     faults = await attempt(in_thread(_find_faults, entity, dict(arguments)))
     if faults and not isinstance(faults, Failed):
         raise InvalidArgumentsError(entity.exposed_name, faults, entity.definition.input_schema)
@@ -121,10 +114,9 @@ def _find_faults(entity: Entity, arguments: dict[str, Any]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _validator(text: str, *, trusted: bool) -> Validator:
-    """Return a validator for the JSON Schema *text*; patterns are checked only if *trusted*."""
+    """Return a validator; patterns are checked only if the schema is *trusted*."""
     dialect = validator_for(json.loads(text), default=Draft202012Validator)
-    # Drop nested "$schema" keywords: the library would check those parts with its own classes,
-    # without a budget.
+    # For parts with a nested "$schema", the library would use its own classes, without a budget.
     schema = json.loads(text, object_hook=_without_dialect)
     # With an empty registry, references to other documents fail instead of being fetched.
     return _budgeted_dialect(dialect, trusted=trusted)(schema, registry=Registry())
@@ -138,10 +130,9 @@ def _without_dialect(part: dict[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=16)
 def _budgeted_dialect(dialect: type[Validator], *, trusted: bool) -> type[Validator]:
-    """Return a variant of *dialect* that ends checks beyond the budget. References must be JSON
-    pointers.
+    """Return a variant of *dialect* that ends checks beyond the budget.
 
-    Identifiers and anchors of the schema are ignored, because each look-up walks the whole schema.
+    Identifiers and anchors are ignored, because each look-up walks the whole schema.
     """
     skipped = frozenset() if trusted else _UNCOUNTED_KEYWORDS
 
@@ -187,12 +178,9 @@ def _charged(name: str, check: _Check) -> _Check:
 
 
 def _cost(name: str, value: object, instance: object) -> int:
-    """Return the number of steps for checking one keyword, without the steps of its subschemas.
+    """Return the number of steps for one keyword with this *value*, without its subschemas.
 
-    Args:
-        name: The keyword.
-        value: Value of the keyword in the schema.
-        instance: The part of the arguments that is checked.
+    *instance* is the checked part of the arguments.
     """
     steps = 1 + sum(
         len(container) for container in (value, instance) if isinstance(container, list | dict)

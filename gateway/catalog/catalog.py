@@ -1,5 +1,3 @@
-"""The catalog: reads all entities of a gateway, and changes entries and access rules."""
-
 from __future__ import annotations
 
 import heapq
@@ -40,7 +38,7 @@ class View(Protocol):
 
     @property
     def entities(self) -> Sequence[Entity]:
-        """All entities, in the order that `mask` and `position` refer to."""
+        """All entities, in the order of `mask` and `position`."""
 
     def mask(self, filters: Filters) -> NDArray[np.bool_]:
         """Return an array that is True for each entity that passes *filters*, shape (n,)."""
@@ -60,32 +58,26 @@ class Entries(Protocol):
         """Return each entry as JSON, keyed by id."""
 
     def put(self, entries: Sequence[Entry]) -> None:
-        """Insert *entries*, or replace stored entries with the same ids. Either all are stored, or
-        none.
-        """
+        """Insert *entries*, or replace those with the same ids; either all or none."""
 
     def remove(self, key: str) -> bool:
         """Delete the entry with the id *key*. Return False if it does not exist."""
 
     def rules(self) -> Mapping[str, str]:
-        """Return the stored access rules for listed entities as JSON, keyed by pattern."""
+        """Return the access rules for listed entities as JSON, keyed by pattern."""
 
     def put_rules(self, rules: Mapping[str, str]) -> None:
-        """Insert *rules*, or replace stored rules with the same patterns. Either all are stored, or
-        none.
-        """
+        """Insert *rules*, or replace those with the same patterns; either all or none."""
 
     def close(self) -> None:
-        """Release all resources. The next call of any method opens the store again."""
+        """Release all resources. The next call opens the store again."""
 
 
 @dataclass(eq=False, repr=False)
 class Catalog:
-    """The catalog of one gateway: all entities for reading, entries and access rules for changes.
+    """All entities of one gateway for reading, entries and access rules for changes.
 
     Args:
-        store: Stores entries and access rules.
-        view: Returns the current snapshot.
         changed: Called after every change.
         options: Returns the limits, including the kinds declared so far.
         check_open: Raises `ClosedError` after the gateway was closed.
@@ -110,10 +102,7 @@ class Catalog:
     around_change: Callable[..., AbstractAsyncContextManager[None]]
 
     async def put(self, *entries: Entry) -> tuple[str, ...]:
-        """Insert *entries*, or replace entries with the same ids. Return the ids in the order of
-        *entries*.
-
-        Either all entries are stored, or none. The next search finds them.
+        """Insert *entries*, or replace those with the same ids; either all or none. Return the ids.
 
         Raises:
             InvalidRequestError: If an argument is not an `Entry`, or a limit would be exceeded.
@@ -166,12 +155,8 @@ class Catalog:
     async def govern(self, entity: Entity, use: Mapping[str, object]) -> None:
         """Set fields of `Access` for an entity that a server lists.
 
-        The new values are stored as a rule. It applies in addition to the host's other rules, also
-        after a restart. Fields that *use* does not contain keep their stored values.
-
-        Args:
-            entity: The listed entity.
-            use: New values, keyed by the field of `Access`.
+        The values in *use*, keyed by field, are stored as a rule in addition to the host's other
+        rules. Other fields keep their stored values.
 
         Raises:
             TypeError: If a value has the wrong type.
@@ -195,8 +180,7 @@ class Catalog:
         self.store.put_rules({pattern: _merge_rule(self.store.rules().get(pattern, "{}"), use)})
 
     async def use_of(self, entity: Entity) -> Access:
-        """Return the part of an entity's `Access` that `change` can replace: all of it for an
-        entry, the stored rule for an entity that a server lists.
+        """Return the `Access` that `change` can replace: of an entry, or the stored rule.
 
         Raises:
             StoreError: If it cannot be read.
@@ -222,8 +206,8 @@ class Catalog:
         """Change fields of `Access` for several entities at once.
 
         An entry is changed itself. For an entity that a server lists, a rule is stored (see
-        `govern`). So *remove_tags* cannot remove tags that come from the server or from another
-        rule. The report contains such entities as failed.
+        `govern`). So *remove_tags* cannot remove tags from the server or another rule. The report
+        contains such entities as failed.
 
         Args:
             ids: Ids of the entities.
@@ -309,7 +293,7 @@ class Catalog:
         return decode_entries(await in_thread(self.store.rows))
 
     async def entry(self, key: str) -> Entry | None:
-        """Return the entry with this id as it was put; None if it does not exist or is unreadable.
+        """Return the entry with the id *key* as it was put; None if missing or unreadable.
 
         Raises:
             StoreError: If the store cannot be read.
@@ -320,13 +304,9 @@ class Catalog:
         return next(iter(decode_entries({key: rows[key]} if key in rows else {})), None)
 
     async def get(self, key: str, filters: Filters | None = None) -> Entity | None:
-        """Return the entity with the id *key*, whether it is an entry or listed by a server.
+        """Return the entry or listed entity with the id *key*.
 
-        Return None if it does not exist, or *filters* exclude it.
-
-        Args:
-            key: Id of the entity.
-            filters: Filters that the entity must pass; None is any entity.
+        Return None if it does not exist, or does not pass *filters*.
         """
         return (await self._by_id([key], filters)).get(key)
 
@@ -362,11 +342,7 @@ class Catalog:
         return Page(entities=tuple(page[:limit]), next=more, total=len(entities), facets=facets)
 
     async def tags(self, filters: Filters | None = None) -> Mapping[str, int]:
-        """Return the number of entities with each tag, keyed by the tag in lower case.
-
-        Args:
-            filters: Filters that the counted entities must pass; None counts all.
-        """
+        """Return the number of entities that pass *filters*, keyed by tag in lower case."""
         counts: Counter[str] = Counter()
         for entity in await self._visible(filters):
             counts.update({tag.casefold() for tag in entity.hints.tags})

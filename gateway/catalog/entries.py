@@ -1,8 +1,4 @@
-"""Entries: catalog entities that a person or a manifest describes, and that no server lists.
-
-Examples are agents, skills, unconnected servers, and entities of the host's own kinds. Dot paths
-select parts of an entry's metadata.
-"""
+"""Entries: catalog entities (such as agents) that a person or a manifest describes."""
 
 from __future__ import annotations
 
@@ -40,9 +36,8 @@ INSTRUCTIONS = "instructions"
 TOOLS = "tools"
 """Key in a server entry's metadata of the server's tools."""
 _NOT_WORDS = frozenset({"skills", INSTRUCTIONS})
-"""Metadata keys that are not searched as words. The field ``skills`` is searched separately, and
-instructions are too long. A server's tools are also not searched here, because they are entities.
-"""
+"""Metadata keys that are not searched as words: ``skills`` is a field of its own, and instructions
+are too long."""
 HINTED = ("enabled", "tags", "search_text", "examples")
 """Fields of an entry's `Access` that become `Hints` of its definition."""
 _LISTS = ("aliases", "keywords", "categories", "tags", "examples")
@@ -70,17 +65,15 @@ class Entry:
     kind: str
     """The kind, but not ``tool``, ``prompt`` or ``resource``, because servers list those."""
     name: str
-    """1 to 256 visible characters. The id consists of kind, namespace and name."""
+    """1 to 256 visible characters."""
     title: str = ""
     description: str = ""
     namespace: str = NAMESPACE
-    """Owner of the entry, with the characters that a server name may have. It becomes
-    `Entity.server`."""
+    """Owner of the entry, in the characters of server names. It becomes `Entity.server`."""
     status: Status = "active"
     hints: Hints = field(default_factory=Hints)
     scopes: frozenset[str] = frozenset()
-    """Scopes that a caller needs in order to see the entry. A caller needs all of them; if empty,
-    everyone sees the entry."""
+    """Scopes that a caller needs, all of them, to see the entry; if empty, everyone sees it."""
     metadata: JsonObject = field(default_factory=dict)
     """Any other data, as JSON of at most 65,536 characters."""
     parent: str = ""
@@ -101,12 +94,11 @@ class Entry:
 
 
 def entry_id(kind: str, namespace: str, name: str) -> str:
-    """Return the id of an entry: ``kind:namespace/name``, also for servers."""
+    """Return the id of an entry, also of a server."""
     return f"{kind}:{namespace}/{name}"
 
 
 def _faults(entry: Entry) -> list[str]:
-    """Return a description of each fault in *entry*, whose fields all have the right type."""
     is_name = entry.name.strip() and is_visible(entry.name) and len(entry.name) <= MAX_NAME_CHARS
     is_kind = re.fullmatch(KIND, entry.kind)
     are_texts = all(map(_is_writable, (entry.parent, *entry.scopes)))
@@ -138,8 +130,8 @@ def _metadata_fault(metadata: JsonObject) -> str:
 
 
 def clean_entry(entry: Entry) -> Entry:
-    """Return *entry* without invisible characters and with texts cut to their maximum length.
-    Metadata is not cut.
+    """Return *entry* without invisible characters and with texts (but not metadata) cut to their
+    maximum length.
     """
     hints = entry.hints
     lists: dict[str, Any] = {
@@ -162,7 +154,7 @@ def _short(text: str) -> str:
 
 
 def with_use(entry: Entry, use: Mapping[str, Any]) -> Entry:
-    """Return *entry* with the values of *use*, which are keyed by the field of `Access`."""
+    """Return *entry* with the values of *use*, keyed by the field of `Access`."""
     hints = {name: value for name, value in use.items() if name in HINTED}
     entry_fields = {name: value for name, value in use.items() if name not in hints}
     return replace(entry, hints=replace(entry.hints, **hints), **entry_fields)
@@ -171,9 +163,7 @@ def with_use(entry: Entry, use: Mapping[str, Any]) -> Entry:
 def to_entity(entry: Entry, *, searchable: Sequence[str] | None = None) -> Entity:
     """Convert *entry* to an entity of the catalog.
 
-    Args:
-        entry: An entry of any kind.
-        searchable: Dot paths of the metadata to search; None searches all of it.
+    *searchable* are the dot paths of the searched metadata; None searches all of it.
     """
     excluded = _NOT_WORDS | {TOOLS} if entry.kind in SERVER_KINDS else _NOT_WORDS
     metadata = {key: value for key, value in entry.metadata.items() if key not in excluded}
@@ -212,7 +202,7 @@ def encode_entry(entry: Entry) -> str:
 
 
 def entry_to_json(entry: Entry) -> JsonObject:
-    """Return *entry* as a JSON object without default values, for `entry_from_json`."""
+    """Return *entry* as a JSON object without default values."""
     values = _not_default(entry, Entry(kind=entry.kind, name=entry.name))
     if hints := _not_default(entry.hints, Hints()):
         values["hints"] = hints
@@ -257,9 +247,7 @@ def _read_object(raw: object, kind: type[Entry | Hints], owner: str) -> dict[str
 
 
 def decode_entries(rows: Mapping[str, str]) -> Sequence[Entry]:
-    """Return the entries of *rows* (JSON texts keyed by id), ordered by id. Unreadable rows are
-    omitted.
-    """
+    """Return the readable entries of *rows* (JSON texts keyed by id), ordered by id."""
     entries = []
     for _, text in sorted(rows.items()):
         with contextlib.suppress(ConfigError, ValueError):
@@ -268,8 +256,7 @@ def decode_entries(rows: Mapping[str, str]) -> Sequence[Entry]:
 
 
 def project(metadata: JsonObject, fields: Sequence[str] | None) -> JsonObject:
-    """Return the parts of *metadata* that the paths in *fields* select, in their original
-    structure.
+    """Return the parts of *metadata* that the paths in *fields* select, in their structure.
 
     A path through a list applies to each object in the list. Missing parts are omitted. If one path
     is the beginning of another, only the shorter one counts.
@@ -289,8 +276,7 @@ def project(metadata: JsonObject, fields: Sequence[str] | None) -> JsonObject:
 
 
 def parse_paths(fields: Sequence[str]) -> _Tree:
-    """Parse the dot paths of `project` to a tree of their keys. Below a key with the value None,
-    everything is selected.
+    """Parse the dot paths of `project` to a tree of keys. None selects everything below a key.
 
     Raises:
         InvalidRequestError: If there are too many paths, or one is invalid.
@@ -300,7 +286,7 @@ def parse_paths(fields: Sequence[str]) -> _Tree:
             f"{len(fields)} metadata fields requested; the maximum is {MAX_PATHS}"
         )
     tree: _Tree = {}
-    # Process short paths first, because a path includes all longer paths below it.
+    # Short paths first, because a path includes all longer paths below it.
     for path in sorted(map(_split, fields), key=len):
         branch: _Tree | None = tree
         for name in path[:-1]:
@@ -336,16 +322,11 @@ def _pick(value: object, tree: _Tree | None) -> object:
 def flatten(metadata: JsonObject, fields: Sequence[str] | None = None) -> str:
     """Return *metadata* as lines of text, each with the keys that lead to a value, and the value.
 
-    Texts and numbers are included. Booleans, nulls and URLs are not, because they do not help a
-    search.
-
-    Args:
-        metadata: Any JSON object.
-        fields: Dot paths of the parts to include; None is all.
+    Booleans, nulls and URLs are omitted, because they do not help a search. *fields* are the dot
+    paths of the parts to include; None is all.
 
     Returns:
-        At most 200 lines and 4,000 characters, with values at a depth of at most 6; "" if no value
-        is included.
+        At most 200 lines and 4,000 characters, with values at a depth of at most 6, or "".
     """
     lines = islice(_lines(project(metadata, fields), "", MAX_DEPTH), MAX_VALUES)
     return "\n".join(lines)[:MAX_CHARS]

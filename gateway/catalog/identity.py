@@ -1,15 +1,10 @@
 """Ids, URIs and exposed names of entities. Pure.
 
-* A tool has the id ``server/name``, other entities ``kind:server/name``, with the name that the
-  source uses. Ids never change. A server itself has the id ``server:NAME`` or
-  ``virtual_server:NAME``.
-* A resource's URI is ``gateway:/SERVER/URI``, with the server's own URI unchanged. So a client can
-  expand a template's URI, and the result is the URI of the expanded resource. A prompt is called
-  ``SERVER/NAME``. Server names contain no slash, so both can be parsed.
+* A resource's URI is ``gateway:/SERVER/URI``, with the server's own URI unchanged, so that clients
+  can expand templates. A prompt is called ``SERVER/NAME``. Server names contain no slash.
 * An exposed name is the name by which models call a tool. It has at most 64 characters of
-  ``[A-Za-z0-9_-]`` (OpenAI's rule for functions). It depends only on the set of tools and on the
-  tools that had the name before, never on the order of registration. Exposed names are unique, even
-  without case.
+  ``[A-Za-z0-9_-]`` (OpenAI's rule for functions), and is unique even without case. The order of
+  registration has no effect on it.
 """
 
 from __future__ import annotations
@@ -30,7 +25,7 @@ SERVER_KINDS = frozenset({"server", "virtual_server"})
 """Kinds of entities that have tools."""
 MAX_NAME = 64
 _PLAIN_NAME = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9_-]{{0,{MAX_NAME - 2}}}[A-Za-z0-9])?")
-"""Pattern of names that are exposed unchanged, which includes nearly all names."""
+"""Pattern of names that are exposed unchanged."""
 _NO_HOLDERS: Mapping[str, str] = {}
 _UNPINNED = frozenset({"search_text", "open_world"})
 _LOOKALIKES = str.maketrans(
@@ -38,16 +33,14 @@ _LOOKALIKES = str.maketrans(
     "\u051b\u051d\u03b1\u03b7\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5i10",
     "abekmhopctyxsljhdqwanlkvoptullo",
 )
-"""Latin letters for the digits, and for the small Cyrillic and Greek letters, that look like
-them."""
+"""Latin letters for digits, and for small Cyrillic and Greek letters, that look like them."""
 
 
 def entity_id(kind: Kind, server: str, name: str) -> str:
-    """Return the id of an entity that a source lists. `check_server_name` ensures that ids are
-    unique.
+    """Return the id of an entity that a source lists.
 
     The id is ``server/name`` for a tool, ``kind:name`` for a server itself, and
-    ``kind:server/name`` for other entities.
+    ``kind:server/name`` for other entities. It is unique because of `check_server_name`.
     """
     if kind == "tool":
         return f"{server}/{name}"
@@ -64,7 +57,7 @@ def to_gateway_uri(kind: Kind, server: str, name: str) -> str:
 
 
 def from_gateway_uri(kind: Kind, uri: str) -> tuple[str, str] | None:
-    """Split a URI or name from `to_gateway_uri` into the server and the server's own URI or name.
+    """Split a URI or name from `to_gateway_uri` into the server and its own URI or name.
 
     Return None if *uri* does not have this form.
     """
@@ -86,14 +79,13 @@ def expose_names(
     """Return the exposed name of each tool, keyed by the tool's id.
 
     A tool gets the server's name for it if that is free. Otherwise it gets ``server_name``, or a
-    readable prefix with a hash of its id. A name that a tool in *holders* had before is free only
-    for this tool. If several tools compete for a free name, tools in *first* win, then the smallest
-    id.
+    readable prefix with a hash of its id. If several tools compete for a name, tools in *first*
+    win, then the smallest id.
 
     Args:
         own_names: The server's name of each tool, keyed by the tool's id.
         reserved: Names that tools must not get, such as those of the meta-tools.
-        holders: Id of the tool that has an exposed name already, keyed by the name in lower case.
+        holders: Id of the only tool that may have a name, keyed by the name in lower case.
         first: Ids of tools whose names the host chose or trusts.
     """
     used = {name.casefold() for name in reserved}
@@ -109,12 +101,7 @@ def expose_names(
 
 
 def _candidates(key: str, name: str) -> Iterator[str]:
-    """Yield possible exposed names of a tool, best first, without end.
-
-    Args:
-        key: Id of the tool.
-        name: The server's name of the tool.
-    """
+    """Yield possible exposed names of the tool with the id *key*, best first, without end."""
     yield plain_name(name, key)
     qualified = plain_name(f"{key.removesuffix(f'/{name}')}_{name}", key)
     yield qualified
@@ -126,7 +113,7 @@ def _candidates(key: str, name: str) -> Iterator[str]:
 def similar_names(own_names: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
     """Return groups of tools of different servers with names that look almost the same.
 
-    Such names differ only in case, underscores, hyphens, a plural, or letters of another script.
+    They differ only in case, underscores, hyphens, a plural, or letters of another script.
 
     Args:
         own_names: The server's name of each tool, keyed by the tool's id.
@@ -151,20 +138,13 @@ def similar_names(own_names: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
 
 @lru_cache(maxsize=1 << 16)
 def _skeleton(name: str) -> str:
-    """Reduce a tool name to the letters that a reader notices, so that look-alike names become
-    equal.
-    """
+    """Reduce a tool name to the letters that a reader notices."""
     folded = unicodedata.normalize("NFKC", name).casefold().translate(_LOOKALIKES)
     return "".join(word.rstrip("s") or word for word in re.split(r"[\W_]+", folded))
 
 
 def plain_name(name: str, key: str) -> str:
-    """Return the exposed name that a tool gets if no other tool has it.
-
-    Args:
-        name: The server's name of the tool.
-        key: Id of the tool.
-    """
+    """Return the exposed name of a tool if no other tool has it."""
     if _PLAIN_NAME.fullmatch(name):
         return name
     plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-")
@@ -181,9 +161,8 @@ def _hashed(name: str, key: str, length: int) -> str:
 def definition_digest(server: str, definition: ToolDefinition) -> str:
     """Return the SHA-256 (hex) of all parts of a definition that a search or a call reads.
 
-    The search text is excluded, because the host sets it and a change must not invalidate
-    approvals. The hint ``open_world`` is excluded too, because only policies read it. The order of
-    JSON keys does not matter; the order of lists does.
+    The search text is excluded, because the host sets it and may change it without a new approval.
+    The hint ``open_world`` is excluded, because only policies read it.
     """
     hints = definition.hints
     whole: dict[str, object] = {

@@ -1,5 +1,3 @@
-"""Table of entity kinds: how each kind is embedded, indexed and called."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -36,13 +34,12 @@ class KindRow:
     graph: bool = True
     """True if each entity becomes a document of the graph."""
     embedded: tuple[Field, ...]
-    """Fields whose texts are embedded together, in this order. A text that is too long loses its
-    end."""
+    """Fields whose texts are embedded together, in this order. Long texts lose their end."""
     leaning: tuple[Field, ...] = ("name",)
-    """Fields that are embedded a second time, alone, because they have little weight in the whole
-    text. This second vector is added to the first."""
+    """Fields that are also embedded alone, because they have little weight in the whole text. This
+    second vector is added to the first."""
     indexed: Mapping[Field, float]
-    """Weight of each field in the word index, keyed by field."""
+    """Weights in the word index, keyed by field."""
     word: str = ""
     """Word that people use for this kind in a query. It is indexed as the field ``kind``."""
 
@@ -104,15 +101,12 @@ KINDS: Mapping[Kind, KindRow] = {
     "prompt": _LISTED,
     "resource": _LISTED,
 }
-"""Settings of the built-in kinds, keyed by kind."""
 REGISTRY_NAMES: Mapping[Kind, str] = {"server": "mcp_server", "agent": "a2a_agent"}
 """Names that server registries use for some kinds, keyed by the gateway's kind."""
 
 
 def tool_details(tools: Iterable[ToolDefinition]) -> dict[str, object]:
-    """Return the names of *tools*, and the beginnings of their descriptions, for the details of
-    their server.
-    """
+    """Return the names and shortened descriptions of *tools*, for their server's details."""
     listed = list(tools)
     return {
         "tools": [tool.name for tool in listed],
@@ -121,5 +115,5 @@ def tool_details(tools: Iterable[ToolDefinition]) -> dict[str, object]:
 
 
 def row_of(kind: Kind) -> KindRow:
-    """Return the settings of *kind*, which are defaults for a kind that the host declares."""
+    """Return the settings of *kind*, or defaults for a kind that the host declares."""
     return KINDS.get(kind, _CUSTOM)

@@ -14,7 +14,8 @@ class Selection:
     """Conditions for entities; an empty value means any."""
 
     text: str = ""
-    """Words that must all occur in name, title, description or server, in any case."""
+    """Texts, separated by spaces, that must all occur in name, title, description or server, in any
+    case."""
     kinds: frozenset[Kind] = frozenset()
     servers: frozenset[str] = frozenset()
     tags: frozenset[str] = frozenset()
@@ -35,8 +36,8 @@ class Page:
     """Number of entities on all pages."""
     facets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Number of entities for each value of ``kind``, ``server``, ``tag``, ``status`` and
-    ``enabled``, most frequent first. Each count ignores the selection's own condition on that
-    facet, except tags, which narrow it further. Empty without a selection."""
+    ``enabled``, most frequent first. Except for tags, a count ignores the selection's condition on
+    the same facet. Empty without a selection."""
 
 
 def _tags(entity: Entity) -> set[str]:
@@ -50,7 +51,7 @@ _VALUES: Mapping[str, Callable[[Entity], Iterable[str]]] = {
     "status": lambda entity: (entity.status,),
     "enabled": lambda entity: ("true" if entity.hints.enabled else "false",),
 }
-"""Functions that return the values of an entity for a facet, keyed by facet."""
+"""Functions that return an entity's values for a facet, keyed by facet."""
 
 
 def select(
@@ -77,7 +78,7 @@ def select(
             selected.append(entity)
         for facet in failed_facets if len(failed_facets) == 1 else () if failed_facets else _VALUES:
             counts[facet].update(_VALUES[facet](entity))
-    # Sort by frequency, and values of equal frequency alphabetically.
+    # Sort by frequency, then alphabetically.
     facets = {
         name: dict(Counter(dict(sorted(counter.items()))).most_common())
         for name, counter in counts.items()

@@ -1,7 +1,3 @@
-"""Visibility of entities for callers, and access rules. A plugin can restrict visibility by
-policies.
-"""
-
 from __future__ import annotations
 
 import re
@@ -22,8 +18,7 @@ from gateway.types.access import NO_ACCESS_RULE, combine
 Audience = tuple[int, ...]
 """Key that is equal for callers that may see the same entities; it has no other meaning."""
 Classes = NDArray[np.intp]
-"""Visibility class of each entity, shape (n,). A caller may see all entities of a class, or
-none."""
+"""Visibility class of each entity, shape (n,). A caller sees all entities of a class, or none."""
 Party: TypeAlias = Caller | Filters
 """A caller, or filters that contain the caller's user, tenant and scopes."""
 
@@ -38,28 +33,26 @@ class Decision:
 
 
 class Visibility:
-    """Visibility of entities for callers, under fixed policies. This class shows everything to
-    everyone.
+    """Visibility of entities for callers, under fixed policies. All methods are thread-safe.
 
-    A subclass that hides entities overrides every method. All methods are safe from any thread.
+    This class hides nothing. A subclass that hides entities overrides every method.
     """
 
     @property
     def hiding(self) -> tuple[object, ...]:
-        """Key of the hiding rules: equal as long as the same entities are hidden from the same
-        callers.
+        """Key that is equal as long as the same entities are hidden from the same callers.
 
-        Empty if nothing is hidden from anyone. A saved index is only used with an equal key.
+        Empty if nothing is hidden. A saved index is only used with an equal key.
         """
         return ()
 
     def audience(self, _: Party) -> Audience:
-        """Return the audience of this caller: equal for callers that may see the same entities."""
+        """Return a key that is equal for callers that may see the same entities."""
         return ()
 
     def shared(self, filters: Filters) -> Filters:
         """Return *filters* without user and tenant, if these do not affect which entities are
-        visible. Results can then be cached for all users.
+        visible.
         """
         return replace(filters, user="", tenant="")
 
@@ -74,18 +67,12 @@ class Visibility:
     def open(self, classes: Classes, audience: Audience) -> NDArray[np.bool_]:
         """Return an array that is True for each entity that *audience* may see, shape (n,).
 
-        Called only if something is hidden.
-
-        Args:
-            classes: Visibility class of each entity, from `classify`.
-            audience: The audience, from `audience`.
+        *classes* come from `classify`. Called only if something is hidden.
         """
         raise NotImplementedError
 
     def may_deny(self, entity: Entity) -> bool:
-        """Return whether *entity* is hidden from at least one caller. Called only if something is
-        hidden.
-        """
+        """Return whether *entity* is hidden from any caller. Called only if something is hidden."""
         raise NotImplementedError
 
 
@@ -95,7 +82,7 @@ MakeVisibility: TypeAlias = Callable[[tuple[AccessPolicy, ...]], Visibility]
 
 
 def without_policies(policies: tuple[AccessPolicy, ...]) -> Visibility:
-    """Return `EVERYTHING_VISIBLE`; used by gateways without a plugin for policies.
+    """Return `EVERYTHING_VISIBLE`, for gateways without a plugin for policies.
 
     Raises:
         ConfigError: If there are *policies*, because they must not be ignored.
@@ -113,9 +100,8 @@ _ESCAPED = re.compile(r"\[([*?[])\]")
 class AccessRules:
     """Access rules for names that match a pattern. Immutable and pure.
 
-    Patterns are matched against ``server/name`` for tools, resources, prompts and entries, and
-    against ``server`` for a server itself. ``*``, ``?`` and ``[…]`` have the same meaning as in a
-    shell, and ``*`` also matches slashes. Case matters.
+    Patterns are matched against ``server/name``, or ``server`` for a server itself. ``*``, ``?``
+    and ``[…]`` work as in a shell, and ``*`` also matches slashes. Case matters.
 
     Args:
         tables: Access rules keyed by pattern. All matching rules apply; later ones win.
@@ -130,8 +116,7 @@ class AccessRules:
             if _MAGIC.search(_ESCAPED.sub("", pattern)):
                 self._compiled.append((re.compile(translate(pattern)), place))
             else:
-                # Such a pattern matches one name. The catalog stores one for each listed entity
-                # that it changes.
+                # Such a pattern matches one name. The catalog stores many of them.
                 self._exact[_ESCAPED.sub(r"\1", pattern)].append(place)
 
     def followed_by(self, *tables: Mapping[str, Access]) -> AccessRules:
@@ -139,12 +124,7 @@ class AccessRules:
         return AccessRules(*self._tables, *tables)
 
     def access(self, server: str, name: str = "") -> Access:
-        """Return the combination of all rules that match an item of a server.
-
-        Args:
-            server: Name of the server.
-            name: Name of its tool, resource or prompt; "" is the server itself.
-        """
+        """Return all rules that match the item *name* of a server ("" for the server), combined."""
         if not self.rules:
             return NO_ACCESS_RULE
         return self._combine(self._places(f"{server}/{name}" if name else server))

@@ -18,41 +18,33 @@ from gateway.types import InvokeResult, JsonObject, SearchResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accounting:
-    """Counts of requests, calls and tokens of one call of a wrapped client; `+` adds up several
-    calls.
-    """
+    """Counts of requests, calls and tokens of one client call; `+` adds up several calls."""
 
     calls: int = 1
-    """Number of client calls."""
     turns: int = 0
-    """Number of requests to the model."""
     searches: int = 0
     tool_calls: int = 0
     """Number of calls of catalog tools."""
     errors: int = 0
     """Number of searches and tool calls that were answered with an error."""
     definition_tokens: int = 0
-    """Estimated tokens of the tool definitions sent in all turns, including the host's own
-    tools."""
+    """Estimated tokens of all tool definitions sent, including the host's own tools."""
     catalog_tokens: int = 0
-    """Estimated tokens that would have been sent if every turn had contained every schema of the
-    catalog."""
+    """Estimated tokens if every turn had contained every schema of the catalog."""
     prefix_bytes: int = 0
-    """Number of bytes that each request shares with the beginning of the previous one, summed over
-    all requests except the first. Tools count before messages, as services read them."""
+    """Number of bytes that each request shares with the beginning of the previous one, summed up.
+    Tools count before messages, as services read them."""
     request_bytes: int = 0
     """Total bytes of all requests except the first."""
     prompt_tokens: int = 0
-    """Input tokens of all turns, as reported by the service; the next two fields are counted
-    likewise."""
+    """Input tokens of all turns, as reported by the service; likewise the next two fields."""
     completion_tokens: int = 0
     cached_tokens: int = 0
     turn_tokens: tuple[TokenUsage, ...] = ()
     """Token usage of each answered turn, in order, as reported by the service."""
     messages: tuple[Mapping[str, object], ...] = ()
-    """Messages that this call added before the reply: the model's calls of gateway tools, and the
-    answers. If you add them to your own messages, before the reply, the next call keeps the found
-    tools."""
+    """Messages before the reply: the model's calls of gateway tools, and the answers. If you add
+    them to your own messages, the next call keeps the found tools."""
     response_id: str = ""
     """Id of the service's final response (Responses API); "" for Chat Completions."""
 
@@ -63,15 +55,11 @@ class Accounting:
 
     @property
     def prefix_stability(self) -> float:
-        """Share of the request bytes that a prompt cache can reuse, 0 to 1; 1.0 for a single
-        request.
-        """
+        """Share of the request bytes that a prompt cache can reuse, 0 to 1; 1.0 for one request."""
         return self.prefix_bytes / self.request_bytes if self.request_bytes else 1.0
 
     def __add__(self, other: Accounting) -> Accounting:
-        """Return the sum of two client calls: counts and messages are added up, and the response id
-        is that of *other*, the later call.
-        """
+        """Return the sum of counts and messages, with the last non-empty response id."""
         sums = {
             name: getattr(self, name) + getattr(other, name)
             for name in self.__slots__
@@ -87,8 +75,7 @@ class Requested:
     turn: int
     """Position of the request within the client call, counted from 1."""
     tools: tuple[str, ...]
-    """Names of all tools in the request, in order: the host's tools, the meta-tools, the
-    proxies."""
+    """Names of all tools in the request, in order: host's tools, meta-tools, proxies."""
     proxies: tuple[str, ...]
     """Names of the proxies (found tools) among *tools*."""
     definition_tokens: int
@@ -115,7 +102,7 @@ class Called:
     result: InvokeResult | None = None
     """Result of the call; None if the call was not sent."""
     error: str = ""
-    """Error text that the model received instead of a result; "" if the call was successful."""
+    """Error text that the model received instead of a result, or ""."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,19 +112,16 @@ class Replied:
     turn: int
     text: str
     accounting: Accounting
-    """Counts and costs of the whole client call."""
+    """Counts of the whole client call."""
 
 
 Event: TypeAlias = Requested | Searched | Called | Replied
 Observer: TypeAlias = Callable[[Event], None]
-"""Callback for events, called on the thread or task that runs the conversation. It must not block
-or raise."""
+"""Callback for events, on the thread or task of the conversation. It must not block or raise."""
 
 
 def attach(reply: BaseModel, accounting: Accounting) -> None:
-    """Set ``reply.gateway`` to *accounting*. It is not a field of the model, so it is never
-    serialized.
-    """
+    """Set ``reply.gateway``, which is not a field of the model and so never serialized."""
     reply.__dict__["gateway"] = accounting
 
 
@@ -160,8 +144,7 @@ class UsageMeter:
         self.failed_turns = 0
         """Number of consecutive turns, up to now, in which every call failed."""
         self.estimated_tokens = 0
-        """Estimated tokens of the turns for which the service reported no usage; used only for the
-        limit ``max_tokens``."""
+        """Estimated tokens of the turns without a reported usage, for the limit ``max_tokens``."""
         self.usage: BaseModel | None = None
         self._parts: list[str] = []
         """Tools and messages of the last request, as JSON."""
@@ -169,13 +152,7 @@ class UsageMeter:
     def record_request(
         self, parts: Iterable[object], *, definition_tokens: int, catalog_tokens: int
     ) -> None:
-        """Count one request.
-
-        Args:
-            parts: Its tools, then its messages.
-            definition_tokens: Estimated tokens of the tool definitions in the request.
-            catalog_tokens: Estimated tokens of all schemas of the catalog.
-        """
+        """Count one request. *parts* are its tools, then its messages."""
         before, self._parts = self._parts, [json.dumps(part, default=str) for part in parts]
         pairs = zip(before, self._parts, strict=False)
         same = takewhile(lambda pair: pair[0] == pair[1], pairs)
@@ -189,9 +166,7 @@ class UsageMeter:
         )
 
     def record_reply(self, usage: BaseModel | None) -> None:
-        """Count the token usage that the service reported with a reply; None if it reported
-        none.
-        """
+        """Count the token usage that the service reported with a reply, if any."""
         self.total += Accounting(calls=0, turn_tokens=(usage_of(usage),))
         if isinstance(usage, BaseModel):
             self.usage = usage if self.usage is None else add_usage(self.usage, usage)
@@ -206,9 +181,7 @@ class UsageMeter:
 
     @property
     def tokens(self) -> int:
-        """Number of tokens used so far, as reported by the service, or estimated for turns without
-        a report.
-        """
+        """Number of tokens used so far, as reported by the service or estimated."""
         return total_tokens(self.usage) + self.estimated_tokens
 
     def accounting(
@@ -227,7 +200,7 @@ class UsageMeter:
 
 
 def usage_of(usage: BaseModel | None) -> TokenUsage:
-    """Convert a usage report of either wire format to `TokenUsage`; None becomes zeros."""
+    """Convert a usage report of either wire format; unreported counts are None."""
     cached, reasoning = (
         next(filter(None, (getattr(usage, name, None) for name in names)), None)
         for names in (
@@ -244,18 +217,15 @@ def usage_of(usage: BaseModel | None) -> TokenUsage:
 
 
 def total_tokens(usage: BaseModel | None) -> int:
-    """Return the total number of tokens in a usage report, or else the sum of input and output; 0
-    for None.
-    """
+    """Return the total of a usage report, or else the sum of input and output; 0 for None."""
     parts = usage_of(usage)
     return _count(usage, "total_tokens") or (parts.input or 0) + (parts.output or 0)
 
 
 def add_usage(first: BaseModel, second: BaseModel) -> BaseModel:
-    """Add two usage reports field by field, including details. Fields that only one report has are
-    kept.
+    """Add two usage reports field by field. Fields that only one report has are kept.
 
-    The sum is built without validation, because many services omit fields that the SDK requires.
+    The sum is not validated, because many services omit fields that the SDK requires.
     """
     parts = (usage.model_dump(exclude_unset=True, warnings=False) for usage in (first, second))
     return type(second).model_construct(None, **_add_fields(*parts))

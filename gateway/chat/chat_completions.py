@@ -2,10 +2,9 @@
 
 * With several choices (``n``), only the tool calls of the first choice are answered. The other
   choices keep their text and their calls of the host's tools.
-* The streamed turns of one client call look like one completion, with one id, one beginning and one
-  end. The last chunk has the usage of all turns, if the service reports it. Text is passed on
-  immediately. Tool calls and the end of the turn wait until it is known whether the gateway or the
-  host answers the calls.
+* The streamed turns of one client call look like one completion. Text is passed on immediately.
+  Tool calls and the end of a turn wait until it is known who answers the calls. The last chunk has
+  the usage of all turns, if the service reports it.
 """
 
 from __future__ import annotations
@@ -24,20 +23,17 @@ from gateway.discovery.tool_list import ToolList
 from gateway.runtime.json_schema import as_objects
 
 _REPEATED_FIELDS = frozenset({"id", "name", "role", "type"})
-"""Fields of a delta that replace their earlier value, because some services repeat them in every
-chunk."""
+"""Fields of a delta that some services repeat in every chunk, and that are therefore replaced."""
 
 
 class ChatStreamMerger:
     """Merges the chunks of all turns of one client call into one stream."""
 
     opened_as = ""
-    """Always empty: Chat Completions services do not look up a conversation by the id of a
-    stream."""
+    """Empty, because services of Chat Completions do not store conversations."""
 
     def __init__(self) -> None:
         self._chunks: list[ChatCompletionChunk] = []
-        """Chunks of the current turn."""
         self._first: ChatCompletionChunk | None = None
         """First chunk of the whole stream that has choices; None before that."""
         self._usage: ChatCompletionChunk | None = None
@@ -68,15 +64,11 @@ class ChatStreamMerger:
 
     def reply(self) -> ChatCompletion:
         """Return the whole turn in the form of a reply that was not streamed."""
-        # Like the SDK, do not validate: a missing end is not an error.
+        # Like the SDK, do not validate, because a missing end is not an error.
         return ChatCompletion.construct(None, **join_chunks(self._chunks))
 
     def finish(self, final: ChatCompletion | None) -> Iterator[ChatCompletionChunk]:
-        """Yield the tool calls and the end of each choice of *final*, and the usage last.
-
-        Args:
-            final: The reply for the caller.
-        """
+        """Yield the tool calls and the end of each choice of *final*, and the usage last."""
         if final is None:
             return
         last = next((chunk for chunk in reversed(self._chunks) if chunk.choices), self._chunks[-1])
@@ -127,8 +119,7 @@ def _closing_parts(choice: WholeChoice) -> Iterator[Choice]:
 def join_chunks(chunks: Iterable[ChatCompletionChunk]) -> dict[str, Any]:
     """Join chunks into a whole completion, as fields of Chat Completions.
 
-    Texts are concatenated, tool calls are joined by their index, and other fields keep the last
-    value.
+    Texts are concatenated, tool calls are joined by index, and other fields keep the last value.
     """
     whole: dict[str, Any] = {}
     choices: dict[int, dict[str, Any]] = {}

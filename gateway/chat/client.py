@@ -1,8 +1,7 @@
 """Replacements for OpenAI's clients, whose models can search and call the tools of a gateway.
 
-* Parameters and return types are the SDK's, also for streams and raw responses. The code of the SDK
-  runs unchanged; only its method ``post`` is replaced (`interceptor`).
-* Requests that do not go to a model are sent by the wrapped client, unchanged.
+* Parameters and return types are the SDK's. The code of the SDK runs unchanged, except for its
+  method ``post`` (`interceptor`). Requests that do not go to a model are sent unchanged.
 * A client is safe for any number of threads, tasks and conversations. Between two calls it stores
   only the state of conversations that the service keeps (`conversation`).
 
@@ -19,8 +18,6 @@ A JSON request, of Chat Completions or of the Responses API, can be passed whole
     turn = client.prepare(body)
     handled = turn.handle(send(turn.body))
     body["messages"] += handled.messages        # or body["input"]
-
-`Middleware` runs the whole loop around any function that sends a JSON body to a model.
 """
 
 from __future__ import annotations
@@ -69,15 +66,11 @@ _OWN_ATTRIBUTES = frozenset(
         "with_streaming_response",
     }
 )
-"""Attributes of the wrapper, such as ``chat``, which sends through the wrapper's ``post``. All
-others are looked up on the wrapped client."""
+"""Attributes of the wrapper. All others are looked up on the wrapped client."""
 
 
 class _Wrapper(Generic[C]):
-    """Base of the blocking and the async wrapper. A wrapper looks like the client that it wraps."""
-
     openai: C
-    """The wrapped client."""
     gateway: Gateway
     _context: ClientContext
     _kind: ClassVar[type]
@@ -107,11 +100,9 @@ class _Wrapper(Generic[C]):
         return _fill(object.__new__(type(self)), self.openai, self._context)
 
     def __getattribute__(self, name: str) -> Any:
-        """Return an attribute of the wrapper (``_OWN_ATTRIBUTES``) or of the wrapped client."""
         if name not in _OWN_ATTRIBUTES:
             bare = object.__getattribute__(self, "openai")
-            # If the wrapped client is of a subclass (Azure's), `isinstance` is true for both
-            # classes.
+            # For a subclass such as Azure's client, `isinstance` must be true for both classes.
             if name == "__class__" and issubclass(type(self), type(bare)):
                 return type(self)
             return getattr(bare, name)
@@ -142,7 +133,7 @@ class AutoDiscoveryClient(_Wrapper[OpenAI], OpenAI):
         observer: Callback for events of each conversation.
         approve: Callback before a destructive tool runs (`ChatOptions.confirm`). Only ``True``
             approves the call.
-        caller: The caller of all conversations; `for_caller` returns a wrapper for another one.
+        caller: The caller of all conversations; see `for_caller`.
         agent: The agent's name in telemetry.
 
     Raises:
@@ -188,14 +179,8 @@ class AutoDiscoveryClient(_Wrapper[OpenAI], OpenAI):
 class AsyncAutoDiscoveryClient(_Wrapper[AsyncOpenAI], AsyncOpenAI):
     """An `openai.AsyncOpenAI` client whose models can search and call the tools of a gateway.
 
-    Args:
-        openai: The client that sends requests to the model, on the caller's event loop.
-        gateway: The gateway with the tools; it may be shared, also with blocking clients.
-        observer: Callback for events of each conversation.
-        approve: Callback before a destructive tool runs (`ChatOptions.confirm`). Only ``True``
-            approves the call.
-        caller: The caller of all conversations; `for_caller` returns a wrapper for another one.
-        agent: The agent's name in telemetry.
+    The client sends its requests on the caller's event loop. For the arguments, see
+    `AutoDiscoveryClient`.
 
     Raises:
         ConfigError: If *openai* or *gateway* has the wrong type.
@@ -225,13 +210,7 @@ class AsyncAutoDiscoveryClient(_Wrapper[AsyncOpenAI], AsyncOpenAI):
         *,
         model: str = "",
     ) -> AsyncPrepared:
-        """Prepare one turn of your own loop.
-
-        Args:
-            messages: The conversation, or a whole JSON request of either wire format.
-            tools: The host's own tools.
-            model: The name of the model; "" if not known yet.
-        """
+        """Prepare one turn of your own loop; see `AutoDiscoveryClient.prepare`."""
         return await prepare(self._context, messages, tools, model)
 
 
@@ -259,9 +238,9 @@ class Handled:
     """The reply and the answers to its gateway calls, to be added to the conversation. They are
     messages of Chat Completions, or items of the Responses API."""
     calls: tuple[ToolCall, ...]
-    """Calls of the host's own tools in the reply. The host adds their answers after *messages*."""
+    """Calls of the host's own tools. The host adds their answers after *messages*."""
     ours: int
-    """Number of gateway calls in the reply that were answered."""
+    """Number of gateway calls that were answered."""
 
     @property
     def done(self) -> bool:
@@ -277,14 +256,14 @@ class AsyncPrepared:
         self.body = body
         """Body of the request, with the tools. Send it if `prepare` got a whole request."""
         self.tools: list[dict[str, Any]] = [dict(tool) for tool in loop.tool_list.tools]
-        """The tools to send: the host's, then the gateway's. If the list is empty, omit ``tools``
-        from the request."""
+        """The tools to send: the host's, then the gateway's. If empty, omit ``tools`` from the
+        request.
+        """
 
     async def handle(self, reply: BaseModel | Mapping[str, object]) -> Handled:
         """Run the gateway calls of *reply*, and return their answers with the remaining calls.
 
-        Args:
-            reply: A completion, its message, or a response, as an SDK object or JSON.
+        *reply* is a completion, its message, or a response, as an SDK object or JSON.
 
         Raises:
             InvalidRequestError: If *reply* is something else.
@@ -332,11 +311,11 @@ async def prepare(
 
 
 class Middleware:
-    """Runs the loop of a conversation around any function that sends a request: it answers gateway
-    calls and asks again, until the reply has none. It is safe for any number of requests at once.
+    """Runs the loop of a conversation around any function that sends a request to a model.
 
-    For frameworks without an OpenAI client. Streams are not supported. The options are those of
-    `AutoDiscoveryClient`.
+    It answers gateway calls and asks again, until the reply has none. For frameworks without an
+    OpenAI client. Streams are not supported. The options are those of `AutoDiscoveryClient`. One
+    middleware may handle many requests at once.
 
     Example:
         >>> async def ask(body):  # sends the body to a model
@@ -352,8 +331,7 @@ class Middleware:
         self._context = ClientContext(gateway, **options)
 
     async def __call__(self, body: Mapping[str, Any], call_next: CallNext) -> dict[str, Any]:
-        """Send *body* and the gateway's tools to the model, and return the reply for the caller, as
-        JSON.
+        """Run the conversation of *body*, and return the reply for the caller, as JSON.
 
         Args:
             body: A request of Chat Completions or of the Responses API.
@@ -385,7 +363,6 @@ def _is_responses(body: Mapping[str, object]) -> bool:
 
 
 def _parse_reply(reply: BaseModel | Mapping[str, object], wire_format: WireFormat) -> Any:
-    """Return *reply* as an SDK object."""
     if isinstance(reply, ChatCompletion | Response):
         return reply
     fields = reply.model_dump(exclude_unset=True) if isinstance(reply, BaseModel) else dict(reply)

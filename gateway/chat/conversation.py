@@ -1,12 +1,11 @@
 """One client call, and the state of a conversation that is stored after the call.
 
-With ``previous_response_id`` or ``conversation`` the service keeps the earlier messages. So the
-found tools and the unanswered gateway calls are stored here under that id. A restart loses them:
-the model then calls found tools through `call_tool`, or searches again.
+With ``previous_response_id`` or ``conversation`` the service keeps the earlier messages, so found
+tools and unanswered gateway calls are stored here. A restart loses them: the model then calls found
+tools through `call_tool`, or searches again.
 
-A ``tool_choice`` that requires a call (``required``, a named function) applies only to the first
-turn, and gateway calls satisfy it. In later turns the model chooses freely; otherwise it could
-never stop calling tools. ``none`` and lists of allowed tools stay as the host wrote them.
+A ``tool_choice`` that requires a call applies only to the first turn, because otherwise the model
+could never stop calling tools.
 """
 
 from __future__ import annotations
@@ -26,11 +25,10 @@ from gateway.discovery.wire_formats import WireFormat, unwrap
 from gateway.errors import InvalidRequestError
 
 JsonItem = Mapping[str, object]
-"""A message, an item or a tool as a JSON object."""
 R = TypeVar("R", ChatCompletion, Response)
 """A whole reply of the model, in either wire format."""
 IsOurs = Callable[[str], bool]
-"""Returns True if the gateway, and not the host, answers calls of the function with this name."""
+"""Returns True if the gateway, not the host, answers calls of the function with this name."""
 LoadTools = Callable[[Sequence[str]], Sequence[JsonItem]]
 """Returns the definitions of found tools, given their exposed names."""
 MAX_CONVERSATIONS = 1024
@@ -39,39 +37,31 @@ MAX_CONVERSATIONS = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationState:
-    """State that is stored for one conversation of which the service keeps the messages."""
+    """State that is stored for a conversation whose messages the service keeps."""
 
     shown: tuple[str, ...] = ()
     """Names of the proxies in the last request, in order."""
     pending_calls: tuple[ToolCall, ...] = ()
-    """Gateway calls that were removed from the caller's reply, and whose answers the service still
-    expects."""
+    """Gateway calls that were removed from the caller's reply, and that the service waits for."""
     continues: str = ""
-    """Id of the last response at the service, if the caller's stream began with another id;
-    otherwise ""."""
+    """Last response id at the service, if the caller's stream began with another id; else ""."""
 
 
 class Conversation(ABC, Generic[R]):
-    """One client call in one wire format.
-
-    It reads the caller's request, collects new messages, and creates the body of each next request.
-    It does no I/O, and never changes the caller's objects.
-    """
+    """One client call in one wire format. No I/O. The caller's objects are never changed."""
 
     wire_format: ClassVar[WireFormat]
     refused: ClassVar[tuple[str, str]]
-    """Name of a request parameter that does not work with discovery, and the end of the message of
-    its error."""
+    """Request parameter that does not work with discovery, and the end of its error message."""
 
     def __init__(self, request: Mapping[str, object]) -> None:
         self._request = request
         self.host_tools: Sequence[JsonItem] = to_json_items(request.get("tools"), "tools")
         self.model = str(request.get("model", ""))
-        """Name of the model; "" if the request has none."""
         self.id = ""
-        """Id of the conversation at the service; "" if the request has none."""
+        """Id of the conversation at the service, or ""."""
         self.required_tools = required_tools(request.get("tool_choice"))
-        """Names of the tools in the caller's ``tool_choice``; () if it names none."""
+        """Names of the tools in the caller's ``tool_choice``."""
         self.recalled: tuple[str, ...] = ()
         """Names of the proxies from earlier messages, which only the service keeps."""
         self.pending_calls: tuple[ToolCall, ...] = ()
@@ -80,7 +70,7 @@ class Conversation(ABC, Generic[R]):
         """Messages added since the caller's request."""
 
     def check(self) -> None:
-        """Refuse parameters of the request that do not work with discovery.
+        """Check that the request has no parameter that does not work with discovery.
 
         Raises:
             InvalidRequestError: If there is such a parameter. The message has a remedy.
@@ -92,8 +82,9 @@ class Conversation(ABC, Generic[R]):
             )
 
     def body(self, turn: int, tool_list: ToolList) -> dict[str, object]:
-        """Return the body of the request for *turn*, counted from 1. The body for turn 1 has the
-        caller's own messages, byte for byte.
+        """Return the body of the request for *turn*, counted from 1.
+
+        Turn 1 has the caller's own messages, byte for byte.
         """
         body = dict(self._request)
         if turn > 1 and "tool_choice" in body:
@@ -108,8 +99,8 @@ class Conversation(ABC, Generic[R]):
 
     @abstractmethod
     def is_readable(self, reply: object) -> bool:
-        """Return whether *reply* is a reply of a model. Some services return an error page with
-        status 200.
+        """Return whether *reply* is a model's reply. Some services return error pages with status
+        200.
         """
 
     @abstractmethod
@@ -118,18 +109,13 @@ class Conversation(ABC, Generic[R]):
 
     @abstractmethod
     def without_our_calls(self, reply: R, is_ours: IsOurs) -> R:
-        """Return *reply* without the calls that the gateway answers, or *reply* itself if it has
-        none.
-        """
+        """Return *reply* without the calls that the gateway answers."""
 
     @abstractmethod
     def add_turn(self, reply: R, answers: Sequence[ToolAnswer], load: LoadTools) -> None:
         """Add *reply* and the answers to its calls to the conversation.
 
-        Args:
-            reply: The model's reply.
-            answers: Answers to the calls.
-            load: Returns the definitions of the tools that a native search found.
+        *load* returns the definitions of the tools that a native search found.
         """
 
     @abstractmethod
@@ -138,31 +124,26 @@ class Conversation(ABC, Generic[R]):
 
     @abstractmethod
     def text(self, reply: R) -> str:
-        """Return the text of *reply*; "" if it has none."""
+        """Return the text of *reply*, or ""."""
 
     def answer_pending(self, answers: Sequence[ToolAnswer], load: LoadTools) -> None:
-        """Add the answers to `pending_calls` to the conversation. *load* returns the definitions of
-        the tools that a native search found.
-        """
+        """Add the answers to `pending_calls` to the conversation; see `add_turn`."""
 
     def store(self, final: R, pending: tuple[ToolCall, ...], *, opened_as: str = "") -> None:
-        """Store the state of the conversation that the caller's next request does not contain.
+        """Store the state that the caller's next request does not contain.
 
         Args:
             final: The reply that goes to the caller.
             pending: Gateway calls that were removed from *final*.
-            opened_as: The response id with which the caller's stream began; "" if not streamed.
+            opened_as: Response id at the beginning of the caller's stream; "" if not streamed.
         """
 
 
 def to_json_items(items: object, parameter: str) -> list[JsonItem]:
-    """Convert a list of messages or tools (mappings or SDK objects) to JSON objects.
-
-    The originals are not changed.
+    """Convert a list of messages or tools (mappings or SDK objects) to new JSON objects.
 
     Raises:
-        InvalidRequestError: If *items* has another type; the message names *parameter*, the request
-            parameter with the list.
+        InvalidRequestError: If *items* has another type. The message names *parameter*.
     """
     if items is None:
         return []
@@ -181,8 +162,8 @@ def _to_json_item(item: object, parameter: str) -> JsonItem:
 
 
 def _to_json(value: object) -> object:
-    """Serialize SDK objects at any depth as the SDK does, so that a later request repeats an
-    earlier one byte for byte.
+    """Serialize SDK objects at any depth as the SDK does, so that requests can be repeated
+    exactly.
     """
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_unset=True, by_alias=True)

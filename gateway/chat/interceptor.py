@@ -1,8 +1,6 @@
-"""A ``post`` method for OpenAI clients that adds discovery, written once for blocking and async
-clients.
+"""A ``post`` method for OpenAI clients that adds discovery, for blocking and async clients.
 
 Every method of the SDK that sends (`create`, `parse`, `stream`, raw responses) calls ``post``.
-Requests other than chat completions and responses go to the service unchanged.
 
 All code here is async. With a blocking client the requests block, so the coroutines never suspend,
 and `_run_blocking` completes them in one step.
@@ -33,12 +31,10 @@ from gateway.errors import InvalidRequestError
 from gateway.runtime.library_logs import quiet_libraries
 
 E = TypeVar("E", bound=BaseModel)
-"""A chunk (Chat Completions) or an event (Responses API) of a stream."""
 T = TypeVar("T")
 _RAW_HEADER = "x-stainless-raw-response"
 _IDEMPOTENCY_HEADER = "idempotency-key"
-"""Header that is removed from later turns, because they must not repeat the key of the first
-request."""
+"""Header that is removed from later turns, because each request needs a key of its own."""
 _FRAMING_HEADERS = frozenset({"content-length", "content-encoding", "transfer-encoding"})
 _REPLY_TYPES = (ChatCompletion, Response)
 _DONE = b"data: [DONE]\n\n"
@@ -82,7 +78,6 @@ class InterceptedCall:
     arguments: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        """Begin the conversation."""
         self._bridge = self.context.gateway.bridge
         self._options = dict(self.arguments.get("options") or {})
         self._headers: Mapping[str, Any] = self._options.get("headers") or {}
@@ -92,7 +87,7 @@ class InterceptedCall:
         self._reply: Any = None
         """The last reply of the model, or its stream."""
         self._raw: Any = None
-        """The raw response that contains the reply, if the caller requested raw responses."""
+        """Raw response that contains the reply, if the caller requested raw responses."""
         extra = self._options.pop("extra_json", None)
         body = {**self.arguments["body"], **(extra if isinstance(extra, Mapping) else {})}
         self._loop = self.context.begin(
@@ -102,7 +97,7 @@ class InterceptedCall:
         )
 
     async def answer(self) -> Any:
-        """Run the call, and return the reply for the caller, not streamed."""
+        """Run the call, and return the reply for the caller."""
         final = await self._loop.run(self._ask, self._in_gateway)
         if not self._is_raw:
             return self._parse(final)
@@ -180,9 +175,7 @@ class InterceptedCall:
         return self._reply
 
     async def _in_gateway(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run *work* on the gateway's data and return its result. For a blocking caller, it runs on
-        the gateway's background loop.
-        """
+        """Run *work* on the gateway's event loop, or, for an async caller, on the current one."""
         return self._bridge.call(work) if isinstance(self.openai, OpenAI) else await work()
 
     def _check(self) -> None:
@@ -208,9 +201,7 @@ class InterceptedCall:
         return options
 
     def _parse(self, final: BaseModel) -> Any:
-        """Return *final* parsed to the caller's type, if the caller used `parse`; otherwise
-        *final*.
-        """
+        """Return *final* parsed to the caller's type, if the caller used `parse`; else *final*."""
         parser = self._options.get("post_parser")
         if parser is None or isinstance(parser, NotGiven):
             return final
@@ -220,9 +211,7 @@ class InterceptedCall:
         return parsed
 
     def _wrap(self, content: httpx2.Response) -> Any:
-        """Return a copy of the last raw response of the SDK, with *content* as its HTTP
-        response.
-        """
+        """Return a copy of the SDK's last raw response, with *content* as its HTTP response."""
         wrapped = copy.copy(self._raw)
         wrapped.http_response = content
         # The copy may have cached the parsed reply of one turn.
@@ -235,19 +224,17 @@ class InterceptedCall:
 
 
 class _Merged:
-    """Base of the streams of several turns. ``response`` is the HTTP response of the first turn."""
+    """Base of the streams of several turns. ``response`` is the first turn's HTTP response."""
 
     def __init__(self, first: Any, events: Any, loop: Loop[Any]) -> None:
-        # The base constructor is not called, because it would decode the response again.
+        # Without the base constructor, which would decode the response again.
         self.response = first.response
         self._events = self._iterator = events
         self._loop = loop
 
     @property
     def gateway(self) -> Accounting | None:
-        """Counts of requests, calls and tokens of the client call; None until the stream has
-        ended.
-        """
+        """Counts of requests, calls and tokens; None until the stream has ended."""
         return self._loop.accounting
 
 
@@ -270,9 +257,7 @@ class AsyncMergedStream(_Merged, AsyncStream[E], Generic[E]):
 
 
 async def _resolve(value: Any) -> Any:
-    """Await *value* if it is awaitable (async clients), or return it as it is (blocking
-    clients).
-    """
+    """Await *value* if it is awaitable (async clients); otherwise return it."""
     return await value if inspect.isawaitable(value) else value
 
 
@@ -289,9 +274,7 @@ async def _read(stream: Any) -> AsyncGenerator[Any, None]:
 
 
 async def _sse_lines(events: AsyncGenerator[BaseModel, None]) -> AsyncGenerator[bytes, None]:
-    """Yield chunks or events as server-sent events, as the service sends them. The first value is
-    empty.
-    """
+    """Yield an empty value, then all events as server-sent events."""
     async with aclosing(events):
         await anext(events)
         yield b""
@@ -304,7 +287,7 @@ async def _sse_lines(events: AsyncGenerator[BaseModel, None]) -> AsyncGenerator[
 
 
 class _Body(httpx2.SyncByteStream, httpx2.AsyncByteStream):
-    """The body of a raw response, for both kinds of client. It closes its generator of lines."""
+    """The body of a raw response, for both kinds of client."""
 
     def __init__(self, lines: Any) -> None:
         self._lines = lines

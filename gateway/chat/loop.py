@@ -2,10 +2,8 @@
 
     next_request() -> (the model) -> handle_reply(reply) -> answer_calls(reply) -> next_request() …
 
-* Blocking and async clients, streams and both wire formats use this same loop.
-* Calls of gateway tools are executed here and answered once each, in order. Calls of the host's
-  tools are returned to the caller. A turn with both returns only the host's calls.
-* If a limit is reached, the loop raises an error that names the limit. Data is never cut silently.
+* Gateway tools are executed here, and each of their calls is answered once, in order.
+* Calls of the host's tools are returned to the caller. A turn with both returns only these.
 """
 
 from __future__ import annotations
@@ -64,7 +62,7 @@ def _new_store() -> Cache[ConversationState]:
 
 
 class ContextOptions(TypedDict, total=False):
-    """Options of a client, for all of its calls. They are fields of `ClientContext`."""
+    """Options of a client, for all of its calls; see `AutoDiscoveryClient`."""
 
     observer: Observer | None
     approve: Approve | None
@@ -117,7 +115,7 @@ class ClientContext:
 
         Args:
             request: Body of the caller's request.
-            is_responses: True if it is a request of the Responses API, False for Chat Completions.
+            is_responses: True for the Responses API, False for Chat Completions.
             endpoint: The model service; None if only the host knows it.
         """
         endpoint = endpoint or ModelEndpoint(model=str(request.get("model", "")))
@@ -134,7 +132,6 @@ class Loop(Generic[R]):
     ) -> None:
         self.conversation: Conversation[R] = conversation
         self.tool_list: ToolList = _NO_TOOLS
-        """Tool list of the last request."""
         self.accounting: Accounting | None = None
         """Counts of requests, calls and tokens; None until there is a reply for the caller."""
         self._context = context
@@ -144,8 +141,7 @@ class Loop(Generic[R]):
         """Gateway calls that were removed from the caller's reply."""
         self._meter = UsageMeter()
         self._other_tokens = self._host_tokens = sum(map(json_tokens, conversation.host_tools))
-        """Estimated tokens of the host's tools. ``_other_tokens`` also includes tools that a native
-        search loaded."""
+        """Estimated tokens of the host's tools, and with tools that a native search loaded."""
         self.trace = ConversationTrace(
             self._gateway.telemetry,
             agent=context.agent,
@@ -175,9 +171,7 @@ class Loop(Generic[R]):
 
     @contextmanager
     def end_on_error(self) -> Iterator[None]:
-        """End the client call if the block raises an error. If not, the call continues, because its
-        stream ends it later.
-        """
+        """End the client call if the block raises an error. Otherwise its stream ends it later."""
         try:
             yield
         except BaseException as error:
@@ -194,9 +188,7 @@ class Loop(Generic[R]):
         self.end()
 
     def end(self) -> None:
-        """End the span of the client call and record its metrics. Only the first call has an
-        effect.
-        """
+        """End the span of the client call and record its metrics, at most once."""
         if self._ended:
             return
         self._ended = True
@@ -288,8 +280,9 @@ class Loop(Generic[R]):
                 raise LoopError(self.turn, limit=name, messages=spent.messages, accounting=spent)
 
     def retry_without_native(self, error: str) -> bool:
-        """End the failed turn. Return True if it can be repeated without native tool search,
-        because the error text *error* means that the service does not support it.
+        """End the failed turn. Return True if it can be repeated without native tool search.
+
+        The text *error* must show that the service does not support native tool search.
         """
         is_refused = self.tool_list.mode == "native" and "tool_search" in error
         self.trace.end_turn("BadRequestError")
@@ -315,7 +308,7 @@ class Loop(Generic[R]):
         return self._finish(reply)
 
     def our_calls(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-        """Return the calls among *calls* that the gateway answers, and not the host."""
+        """Return the calls that the gateway answers, not the host."""
         is_ours = self.tool_list.is_ours
         return tuple(call for call in calls if not call.foreign and is_ours(call.name))
 

@@ -1,12 +1,11 @@
 """One client call in the format of the Responses API, streamed or not. No I/O.
 
-* Each turn sends all items of this client call again, and ``previous_response_id`` stays as the
-  caller gave it. With ``conversation`` the service stores the items, so only new ones are sent.
+* Each turn sends all items of this client call again, with the caller's ``previous_response_id``.
+  With ``conversation`` the service stores the items, so only new ones are sent.
 * A turn that calls both host and gateway tools returns only the host's calls. If the service keeps
   the conversation, the gateway calls are answered with the caller's next request.
-* The streamed turns of one client call look like one response. Events of gateway calls are dropped,
-  and later items are renumbered; other events are passed on immediately. The opening events wait
-  for the first event that the caller may see, so a turn with only gateway calls stays invisible.
+* The streamed turns of one client call look like one response. Events of gateway calls are dropped.
+  The opening events wait for the first event that the caller may see.
 """
 
 from __future__ import annotations
@@ -46,8 +45,7 @@ _HOST_ITEMS = frozenset(
         "shell_call",
     }
 )
-"""Types of items, in addition to function calls, that the caller answers. The service itself runs
-all other calls."""
+"""Types of items, in addition to function calls, that the caller answers, not the service."""
 
 
 class ResponsesStreamMerger:
@@ -55,10 +53,8 @@ class ResponsesStreamMerger:
 
     def __init__(self) -> None:
         self.opened_as = ""
-        """Response id that the caller received in the opening events; "" before that. The closing
-        event has the same id."""
+        """Response id in the opening and closing events; "" before the opening events."""
         self._number = 0
-        """Sequence number of the next event."""
         self._items: list[BaseModel] = []
         """Complete items that the caller received in earlier turns."""
         self._begin_turn()
@@ -112,11 +108,9 @@ class ResponsesStreamMerger:
         return reply
 
     def finish(self, final: Response | None) -> Iterator[ResponseStreamEvent]:
-        """Yield the closing event.
+        """Yield the closing event, with *final* as the reply for the caller.
 
-        Args:
-            final: The reply for the caller; None if the turn was interrupted, and has no closing
-                event.
+        If the turn was interrupted, *final* is None and there is no closing event.
         """
         yield from self._begin()
         if final is not None and self._end is not None:
@@ -124,9 +118,7 @@ class ResponsesStreamMerger:
             yield self._renumber(self._end, response=final.model_copy(update=update))
 
     def _begin(self) -> Iterator[ResponseStreamEvent]:
-        """Yield the opening events that wait, unless the opening events of an earlier turn were
-        passed on.
-        """
+        """Yield the waiting opening events, unless an earlier turn's were passed on."""
         if not self.opened_as:
             for event in self._beginning:
                 self.opened_as = str(getattr(getattr(event, "response", None), "id", ""))
@@ -169,15 +161,11 @@ class ResponsesConversation(Conversation[Response]):
         self._unsent: list[JsonItem] = list(self._input)
 
     def messages(self) -> Sequence[JsonItem]:
-        """Return the conversation as chat messages, without messages that only the service
-        keeps.
-        """
+        """Return the conversation as chat messages, without those that only the service keeps."""
         return messages_of([*self._input, *self.new_messages])
 
     def body(self, turn: int, tool_list: ToolList) -> dict[str, object]:
-        """Return the body of the next request. The first one has the caller's own input, byte for
-        byte.
-        """
+        """Return the body of the next request. The first one has the caller's unchanged input."""
         self._shown = tool_list.proxies
         body = super().body(turn, tool_list)
         if self._state.continues and self._previous:
@@ -210,8 +198,7 @@ class ResponsesConversation(Conversation[Response]):
         outputs = self._outputs(answers, load)
         items: list[JsonItem] = to_json_items(reply.output, "output")
         if self._request.get("store") is False:
-            # The service cannot read reasoning items that it has not stored, unless they are
-            # encrypted.
+            # The service cannot read reasoning items that it has not stored, unless encrypted.
             items = [
                 item
                 for item in items
@@ -221,9 +208,7 @@ class ResponsesConversation(Conversation[Response]):
         self._unsent += outputs
 
     def answer_pending(self, answers: Sequence[ToolAnswer], load: LoadTools) -> None:
-        """Insert the answers before the caller's input. The tools that they found become
-        proxies.
-        """
+        """Insert the answers before the caller's input. Found tools become proxies."""
         outputs = self._outputs(answers, load)
         self._input = [*outputs, *self._input]
         self._unsent = [*outputs, *self._unsent]
@@ -235,8 +220,7 @@ class ResponsesConversation(Conversation[Response]):
     def _outputs(self, answers: Sequence[ToolAnswer], load: LoadTools) -> list[JsonItem]:
         """Return the items that answer calls, with the tools that native searches load.
 
-        A tool that is loaded in this request is not loaded again, unless the search found no other
-        tools.
+        A tool that is already loaded is loaded again only if the search found no other tools.
         """
         loaded = set() if self._request.get("truncation") == "auto" else self._loaded_names()
         outputs: list[JsonItem] = []

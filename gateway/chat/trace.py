@@ -1,7 +1,6 @@
 """Telemetry spans of one client call: ``invoke_agent``, with a ``chat`` span for each turn.
 
-The spans are not context managers, because a stream may be abandoned at any time; the owner ends
-them.
+The spans are not context managers, because a stream may be abandoned at any time.
 """
 
 from __future__ import annotations
@@ -20,13 +19,9 @@ AGENT = "gateway"
 
 
 class ConversationTrace:
-    """Telemetry spans of one client call.
+    """Telemetry spans of one client call. The owner must call `end`.
 
-    Args:
-        telemetry: Receives the spans.
-        agent: Name of the agent.
-        endpoint: The model service; None if it is not known.
-        conversation: Id of the conversation at the service; "" if it has none.
+    *conversation* is the conversation's id at the service, or "".
     """
 
     def __init__(
@@ -38,16 +33,13 @@ class ConversationTrace:
         labels = {"gen_ai.agent.name": agent, **endpoint.attributes, **self._labels}
         self._agent = telemetry.operation("invoke_agent", agent, labels=labels)
         self._turn: TimedSpan | None = None
-        """Span of the current turn; None between turns."""
 
     def within(self) -> AbstractContextManager[object]:
         """Make the span of the client call current within the block."""
         return self._telemetry.within(self._agent.span)
 
     def within_turn(self) -> AbstractContextManager[object]:
-        """Make the span of the turn current within the block, so that spans of the wrapped client
-        become its children.
-        """
+        """Make the turn's span current, so that spans of the wrapped client become its children."""
         return nullcontext() if self._turn is None else self._telemetry.within(self._turn.span)
 
     def begin_turn(self, *, is_stream: bool) -> None:
@@ -72,9 +64,7 @@ class ConversationTrace:
         self.end_turn()
 
     def end_turn(self, error_type: str = "") -> None:
-        """End the span of the current turn, if any. *error_type* is the type of the error that
-        ended the turn; "" means success.
-        """
+        """End the span of the current turn, if any. If *error_type* is not empty, it has failed."""
         if self._turn is not None:
             if error_type:
                 self._turn.fail(error_type)

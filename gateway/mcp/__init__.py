@@ -1,5 +1,3 @@
-"""MCP client: servers, sessions, transports, and checks of listings."""
-
 from gateway.mcp.servers import HttpServer as HttpServer
 from gateway.mcp.servers import OAuth as OAuth
 from gateway.mcp.servers import StdioServer as StdioServer

@@ -1,8 +1,7 @@
-"""HTTP authentication with the tokens of an earlier sign-in, which are refreshed once for all
-requests.
+"""HTTP authentication with the tokens of an earlier sign-in.
 
-* A refresh runs to its end even if the request that started it is cancelled, because the
-  authorization server has then already invalidated the old refresh token.
+* A refresh runs to its end even if its request is cancelled, because the old refresh token is then
+  already invalid.
 * If the token store has a lock, only one process refreshes. The others read the new tokens.
 """
 
@@ -24,30 +23,26 @@ from gateway.mcp.servers import OAuth, TokenStore
 from gateway.runtime.background_loop import run_to_end
 
 Flow: TypeAlias = AsyncGenerator[httpx2.Request, httpx2.Response]
-"""Authentication flow of `httpx2.Auth`: a generator that yields requests and receives their
-responses."""
+"""Authentication flow of `httpx2.Auth`: a generator that yields requests and receives responses."""
 MakeClient: TypeAlias = Callable[[], httpx2.AsyncClient]
-"""Returns a new HTTP client for the authorization server. The caller closes the client after one
-use."""
+"""Returns a new HTTP client for the authorization server. The caller closes it."""
 UNAUTHORIZED = 401
 _MAX_TRIES = 3
 _MAX_LOCKS = 4
-"""Maximum number of token store locks that are held or waited for at a time. Each lock takes a
-connection of the store, and waiting for it takes a thread, so more locks could starve other work.
-"""
+"""Maximum number of token store locks that are held or waited for at a time. Each one takes a
+connection of the store and a thread, so more could starve other work."""
 _LIMITERS = RunVar[anyio.CapacityLimiter]("gateway_locking")
-"""Limiter of token store locks, one per event loop."""
 
 
 class RefreshError(RuntimeError):
-    """Error of a failed token refresh that may succeed later. Signing in again would not help."""
+    """Error of a token refresh that may succeed later. Signing in again would not help."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"its tokens cannot be refreshed ({reason}): try again")
 
 
 class BearerAuth(httpx2.Auth):
-    """Adds the access token of an earlier sign-in to requests, without asking a person.
+    """Adds the access token of an earlier sign-in to requests, and refreshes it when needed.
 
     Args:
         url: URL of the server.
@@ -63,13 +58,10 @@ class BearerAuth(httpx2.Auth):
         self._timeout_s = timeout_s
         self._refreshing = anyio.Lock()
         self._record = SignInRecord()
-        """Last sign-in record that the token store returned, used while the store cannot be
-        read."""
+        """Last sign-in record from the token store, used while the store cannot be read."""
 
     async def async_auth_flow(self, request: httpx2.Request) -> Flow:
         """Send *request* with the token. Refresh the token once if it has expired or is refused.
-
-        The SDK's own flow is not used because it sends one request at a time.
 
         Raises:
             RefreshError: If the authorization server or the token store is unavailable.
@@ -95,8 +87,7 @@ class BearerAuth(httpx2.Auth):
     async def _read_record(self) -> SignInRecord:
         with suppress(StoreError):
             record, last_sign_in = await read_record(self._auth), self._record.sign_in
-            # After a new sign-in, a different person may use the tokens and needs a session of
-            # their own.
+            # A new sign-in may be a different person's and needs its own session.
             self._record = (
                 record
                 if last_sign_in in {"", record.sign_in}
@@ -108,8 +99,8 @@ class BearerAuth(httpx2.Auth):
         """Refresh the tokens, unless another request or process has already done so.
 
         Args:
-            refused: Access token that the server refused; empty if no token was refused.
-            version: MCP protocol version of the request; empty if unknown.
+            refused: Access token that the server refused, or "".
+            version: MCP protocol version of the request, or "".
 
         Returns:
             The current sign-in record, and True if this call sent a refresh request.
@@ -125,7 +116,7 @@ class BearerAuth(httpx2.Auth):
                     step = await anext(flow)
                     while step is not request:
                         is_tried = True
-                        # The lock and a connection to the store are held until the answer arrives.
+                        # The store's lock is held until the answer arrives.
                         async with asyncio.timeout(self._timeout_s):
                             response = await client.send(step)
                         if response.is_server_error:
@@ -151,7 +142,7 @@ async def locked(tokens: TokenStore | None) -> AsyncIterator[None]:
             await asyncio.shield(entering)
             yield
         finally:
-            # Also release a lock that is acquired only after the caller was cancelled.
+            # Also release a lock that is acquired after the caller was cancelled.
             await run_to_end(_release(entering, stack))
 
 

@@ -1,8 +1,7 @@
 """Sign-in of a user in two steps: the URL to open, and the authorization code that comes back.
 
-Another replica may handle the second step. The state between the steps is therefore in the token
-store of the user, not in memory. The SDK's client does the discovery, the registration, the state
-and PKCE. Its request for tokens is stored until the code arrives.
+Another replica may handle the second step, so the state is in the user's token store. It includes
+the token request that the SDK's client prepared.
 """
 
 from __future__ import annotations
@@ -28,22 +27,21 @@ from gateway.mcp.transports import guarded_client
 from gateway.mcp.user_sessions import UserSignIn
 
 LIFE_S = 600.0
-"""Maximum time from the start of a sign-in to its end, in seconds."""
+"""Maximum duration of a sign-in, in seconds."""
 _PLACEHOLDER_CODE = "code"
 _UNAUTHORIZED = 401
 _OK_STATUSES = frozenset({200, 201})
 
 
 class _PendingSignIn(BaseModel):
-    """State of a user's sign-in between its two steps, as stored."""
+    """Stored state of a user's sign-in between its two steps."""
 
     state: str
     until: float
     """Time at which the pending sign-in expires, in seconds since the epoch."""
     token_url: str
     form: str
-    """Form body of the token request, without the authorization code. It contains the PKCE
-    verifier."""
+    """Form body of the token request with the PKCE verifier, without the authorization code."""
     authorization: str
     """``Authorization`` header of the token request; empty if the client does not use one."""
     record: SignInRecord
@@ -51,11 +49,7 @@ class _PendingSignIn(BaseModel):
 
 
 class _Redirect:
-    """A `gateway.mcp.oauth.SignInHandler` that stores the URL instead of waiting for the person.
-
-    Args:
-        address: Redirect URL, to which the browser returns.
-    """
+    """A `SignInHandler` that stores the URL. *address* is the redirect URL."""
 
     context: OAuthContext
     record = ""
@@ -69,10 +63,7 @@ class _Redirect:
         self.url = url
 
     async def wait(self) -> AuthorizationCodeResult:
-        """Return a placeholder for the authorization code, which is not known yet.
-
-        `begin` stores the token request that the SDK builds with this placeholder.
-        """
+        """Return a placeholder for the code, with which the SDK builds the token request."""
         metadata = self.context.oauth_metadata
         issuer = str(metadata.issuer) if metadata is not None else None
         state = query_value(self.url, "state")
@@ -109,8 +100,7 @@ async def begin(sign_in: UserSignIn) -> str:
         raise _sign_in_error(sign_in, detail) from error
     finally:
         await flow.aclose()
-    # The person's browser opens this URL, so it must pass the same checks as the gateway's
-    # requests.
+    # The person's browser opens this URL, so check it like requests.
     check_url(redirect.url, options.private_hosts, local=is_local(target.url))
     pending = _PendingSignIn(
         state=query_value(redirect.url, "state"),
@@ -141,7 +131,7 @@ async def _request_challenge(
 
 
 async def complete(sign_in: UserSignIn, code: str, state: str, issuer: str | None) -> None:
-    """Exchange the authorization code for tokens, and store the tokens of the user.
+    """Exchange the authorization code for tokens, and store them.
 
     Args:
         sign_in: Sign-in of the user.
@@ -177,9 +167,7 @@ def _sign_in_error(sign_in: UserSignIn, detail: str) -> UpstreamError:
 
 
 def _parse_pending(text: str | None, state: str) -> _PendingSignIn | None:
-    """Parse the stored pending sign-in *text*; return None if it has expired or its state is not
-    *state*.
-    """
+    """Parse a pending sign-in; return None if it has expired or has another *state*."""
     try:
         pending_sign_in = _PendingSignIn.model_validate_json(text or "")
     except ValidationError:

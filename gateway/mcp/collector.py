@@ -1,8 +1,3 @@
-"""Collector of the definitions that a source lists: checked, cleaned, digested and scanned.
-
-Listings of the host's own sources pass the same checks as listings of MCP servers.
-"""
-
 from __future__ import annotations
 
 import hashlib
@@ -34,19 +29,14 @@ from gateway.types.listing import Listing, pin_key
 
 _METHODS_BY_KIND = {"tool": TOOLS, "resource": RESOURCES, "prompt": PROMPTS}
 _UNPAUSED_CPU_S = 0.5
-"""Processor time in seconds that the checks of a listing take before pauses begin. Most listings
-need less in total."""
+"""Processor time of a listing's checks before pauses begin, in seconds. Most need less."""
 _STEP_S = 0.001
 _PAUSE_FACTOR = 3
 """Length of the pause after a step of the checks, as a multiple of the step's processor time."""
 
 
 class WorkShare:
-    """Pauses between the steps of long work in a thread, so that other threads can run.
-
-    Python runs one thread at a time. Without pauses, every step of the event loop would wait for a
-    step of the work.
-    """
+    """Pauses between the steps of long work in a thread, so that other threads can run."""
 
     def __init__(self) -> None:
         self.spent_s = 0.0
@@ -54,13 +44,11 @@ class WorkShare:
         self._since = time.thread_time()
 
     def begin(self) -> None:
-        """Start measuring the work, possibly on another thread than before."""
+        """Start measuring the work, possibly on another thread."""
         self._since = time.thread_time()
 
     def pause(self) -> None:
-        """Pause if the work took at least a millisecond since the last pause. Call this after every
-        step.
-        """
+        """Pause if the work took a millisecond since the last pause. Call this after every step."""
         step_s = time.thread_time() - self._since
         if step_s >= _STEP_S:
             self.spent_s += step_s
@@ -70,7 +58,7 @@ class WorkShare:
 
 
 class DefinitionCollector:
-    """Collects the usable definitions of a listing, page by page, until a limit is reached.
+    """Collects the usable definitions of a listing: checked, cleaned, digested and scanned.
 
     Args:
         server: Name of the server, for diagnostics.
@@ -92,11 +80,10 @@ class DefinitionCollector:
         self.begin("tools", options.max_tools)
 
     def begin(self, nouns: str, max_items: int) -> None:
-        """Begin a group of definitions (such as tools) that has its own limits.
+        """Begin a group of definitions that has its own limits.
 
-        Args:
-            nouns: Name of the group in messages, in the plural.
-            max_items: Maximum number of definitions, and of diagnostics about unusable ones.
+        *nouns* is its name in messages (such as "tools"). *max_items* is also the maximum number of
+        diagnostics about unusable definitions.
         """
         self._nouns = nouns
         self._max_items = max_items
@@ -119,10 +106,7 @@ class DefinitionCollector:
     ) -> None:
         """Add the usable definitions of one page.
 
-        Args:
-            method: List method of MCP that returned the page.
-            page: Page as the server sent it.
-            accepted: Names of the tools that the SDK accepts; None if the SDK did not check them.
+        *accepted* are the names of the tools that the SDK accepts; None if it did not check them.
         """
         self._share.begin()
         for item in page if isinstance(page, list) else ():
@@ -135,8 +119,7 @@ class DefinitionCollector:
     def add_definition(self, definition: ToolDefinition, *, trusted: bool) -> None:
         """Add a definition of the host's own source, if it is usable.
 
-        If the source is *trusted*, only the name of the definition is checked. A schema without a
-        type gets the type ``object``.
+        If the source is *trusted*, only the name is checked.
         """
         method = _METHODS_BY_KIND.get(definition.kind, ListMethod("", "", definition.kind, "name"))
         item = {
@@ -185,19 +168,16 @@ class DefinitionCollector:
         accepted: frozenset[str] | None,
         definition: ToolDefinition | None,
     ) -> str:
-        """Add the definition *item* if the limits allow it.
-
-        The digest covers the definition as the server has *sent* it.
+        """Add *item*, if the limits allow it. The digest covers it as *sent* by the server.
 
         Returns:
-            Reason why the definition is unusable; empty if it is usable.
+            Reason why the definition is unusable, or "".
         """
         options, name, size = self.options, item_name(item, method), measure_size(item, method)
         key = pin_key(method.kind, name)
         if accepted is not None and name not in accepted:
             return "its x-mcp-header marks are invalid"
-        # A duplicate name would share one digest, so that one definition could hide a change of the
-        # other.
+        # A shared digest could hide a change of one of them.
         if key in self._digests:
             return "the server offers it twice"
         if size > options.max_schema_bytes:
@@ -237,11 +217,7 @@ def check_listing(
 ) -> Listing:
     """Return the usable part of a listing of the host's own source.
 
-    Args:
-        listing: Listing as the source returned it.
-        server: Name of the source, for diagnostics.
-        options: Limits of size.
-        trusted: True if only names are checked.
+    If *trusted*, only names are checked.
     """
     collector = DefinitionCollector(server, options, "" if trusted else listing.instructions)
     for is_tool in (True, False):

@@ -1,10 +1,8 @@
 """Definitions of tools, resources and prompts: checks, digests and parsing.
 
-* A definition with a fault cannot be used. The other definitions of the listing stay usable.
 * Names and URIs stay unchanged because they are sent back to the server. All texts are cleaned.
-* The digest of a definition covers everything that a model or a person reads of it. It does not
-  cover the state of a resource (``size``, ``lastModified``).
-* The input schema of a prompt or a template contains the values to fill in.
+* The digest of a definition covers everything that a model or a person reads of it, but not the
+  state of a resource (``size``, ``lastModified``).
 """
 
 from __future__ import annotations
@@ -35,13 +33,13 @@ from gateway.types import Hints, JsonObject, Kind, ToolDefinition
 MAX_DEPTH = 64
 """Maximum nesting depth of a definition; real definitions are below 20."""
 MAX_SCHEMAS_OF_A_VALUE = 5000
-"""Maximum number of schemas that apply to one value of an argument. An attacker could use more to
-make validation slow. Real schemas have at most a few hundred."""
+"""Maximum number of schemas that apply to one value of an argument, because more make validation
+slow. Real schemas have at most a few hundred."""
 _SINGLE_SCHEMA_KEYWORDS = frozenset(
     {"additionalProperties", "contains", "items", "not", "propertyNames"}
 )
-"""JSON Schema keywords whose value is one schema. For them, an empty schema and a missing one are
-equivalent."""
+"""JSON Schema keywords whose value is one schema. An empty schema means the same as a missing
+one."""
 _MIN_DIGEST_CHARS = 1 << 20
 _VARIABLE = re.compile(r"[A-Za-z0-9_.]+")
 _TOOL_DIGEST_KEYS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
@@ -59,16 +57,14 @@ _DETAIL_TYPES: Mapping[str, type] = {
 
 
 class ListMethod(NamedTuple):
-    """One list method of MCP (such as ``tools/list``), and the keys of its pages and
-    definitions.
-    """
+    """One list method of MCP (such as ``tools/list``)."""
 
     method: str
     key: str
-    """Key of a page whose value is the list of definitions."""
+    """Key of the definitions in a page."""
     kind: Kind
     id_key: str
-    """Key of a definition whose value is its name or URI, by which requests refer to it."""
+    """Key of a definition's name or URI, by which requests refer to it."""
     pinned: tuple[str, ...] = _DIGEST_KEYS
     """Keys of a definition that are part of its digest."""
 
@@ -83,17 +79,14 @@ LISTS = {each.method: each for each in (TOOLS, RESOURCES, TEMPLATES, PROMPTS, SK
 
 
 def read_php(item: object, method: ListMethod) -> object:
-    """Return *item*, in which empty maps written by PHP as ``[]`` are replaced by ``{}``.
-
-    Only tools are changed. Other definitions are returned unchanged.
-    """
+    """Return the tool *item* with ``{}`` for empty maps that PHP writes as ``[]``."""
     if method is not TOOLS or is_too_deep(item, MAX_DEPTH):
         return item
     return read_empty_maps(item, MAPS | _SINGLE_SCHEMA_KEYWORDS)
 
 
 def find_fault(item: object, method: ListMethod) -> str:
-    """Return the reason why the definition *item* is unusable, or an empty string."""
+    """Return the reason why *item* is unusable, or ""."""
     if not isinstance(item, dict):
         return "it is not an object"
     if is_too_deep(item, MAX_DEPTH):
@@ -106,7 +99,7 @@ def find_fault(item: object, method: ListMethod) -> str:
 
 
 def find_name_fault(item: JsonObject, method: ListMethod) -> str:
-    """Return the problem with the name or URI of *item*, or an empty string."""
+    """Return the problem with the name or URI of *item*, or ""."""
     name, key = item_name(item, method), method.id_key
     limit = MAX_NAME_CHARS if key == "name" else MAX_URI_CHARS
     if not name.strip():
@@ -122,9 +115,7 @@ def item_name(item: object, method: ListMethod) -> str:
 
 
 def measure_size(item: JsonObject, method: ListMethod) -> int:
-    """Return the length of the JSON of *item*, in characters. For a tool, only its schemas
-    count.
-    """
+    """Return the length of the JSON of *item*; for a tool, of its schemas."""
     if method is not TOOLS:
         return len(json.dumps(item, default=str))
     schemas = (item.get(key) for key in ("inputSchema", "outputSchema"))
@@ -132,10 +123,7 @@ def measure_size(item: JsonObject, method: ListMethod) -> int:
 
 
 def find_inner_fault(item: JsonObject) -> str:
-    """Return the problem inside the schemas of the tool *item*, or an empty string.
-
-    These checks walk through the whole schemas.
-    """
+    """Return the problem inside the schemas of the tool *item*, or ""."""
     values = (item.get(key) for key in ("inputSchema", "outputSchema"))
     schemas = [value for value in values if isinstance(value, dict)]
     names = "\n".join({name for schema in schemas for part in objects_in(schema) for name in part})
@@ -154,7 +142,7 @@ def find_inner_fault(item: JsonObject) -> str:
 
 
 def digest_definition(item: JsonObject, method: ListMethod) -> str:
-    """Return the SHA-256 (hex) of a definition as sent. The order of its keys has no effect."""
+    """Return the SHA-256 (hex) of a definition as sent. The order of keys has no effect."""
     pinned = {key: _shorten_text(item.get(key)) for key in method.pinned}
     if method is not TOOLS:
         hints = as_object(item.get("annotations"))
@@ -163,10 +151,7 @@ def digest_definition(item: JsonObject, method: ListMethod) -> str:
 
 
 def _shorten_text(value: object) -> object:
-    """Return *value* if it is short or not a text, else its SHA-256.
-
-    The JSON of a very long text may take six times the memory of the text.
-    """
+    """Return the SHA-256 of a very long text, whose JSON would take much memory; else *value*."""
     if isinstance(value, str) and len(value) > _MIN_DIGEST_CHARS:
         return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
     return value
@@ -175,10 +160,7 @@ def _shorten_text(value: object) -> object:
 def parse_definition(item: JsonObject, method: ListMethod, *, max_chars: int) -> ToolDefinition:
     """Parse the definition *item*, which has passed all checks.
 
-    Args:
-        item: Definition as the server sent it.
-        method: List method of MCP that returned the definition.
-        max_chars: Maximum length of the description, in characters.
+    *max_chars* is the maximum length of the description.
     """
     if method is SKILLS:
         return parse_skill(item, item_name(item, method), max_chars=max_chars)
@@ -201,9 +183,7 @@ def parse_definition(item: JsonObject, method: ListMethod, *, max_chars: int) ->
 
 
 def clean_definition(definition: ToolDefinition, max_chars: int) -> ToolDefinition:
-    """Return a definition of the host's own source with cleaned texts, as `parse_definition`
-    does it.
-    """
+    """Clean the texts of a definition of the host's own source."""
     output = definition.output_schema
     return replace(
         definition,
@@ -247,7 +227,7 @@ def _clean_texts(node: JsonObject, max_chars: int) -> JsonObject:
 
 
 def is_too_deep(value: object, limit: int) -> bool:
-    """Return whether *value* is nested more than *limit* levels deep."""
+    """Return whether *value* has more than *limit* levels."""
     level = [value]
     for _ in range(limit + 1):
         level = [
@@ -277,7 +257,7 @@ def _find_schema_fault(schema: object) -> str:
 
 
 def _template_schema(uri: str) -> JsonObject:
-    """Return a JSON Schema of the variables in the URI template *uri* (RFC 6570)."""
+    """Return a JSON Schema of the variables in a URI template (RFC 6570)."""
     expressions = (part.partition("}")[0] for part in uri.split("{")[1:])
     names = (
         _VARIABLE.match(name.lstrip("+#./;?&"))
@@ -289,7 +269,7 @@ def _template_schema(uri: str) -> JsonObject:
 
 
 def _prompt_schema(prompt: JsonObject, max_chars: int) -> JsonObject:
-    """Return a JSON Schema of the arguments of the prompt definition *prompt*."""
+    """Return a JSON Schema of the arguments of *prompt*."""
     properties: dict[str, JsonObject] = {}
     required: list[str] = []
     for argument in as_objects(prompt.get("arguments")):

@@ -1,7 +1,7 @@
 """Dispatcher that sends requests to a server and records how the server answered each of them.
 
-The SDK uses the same errors for its own failures (a lost connection, an HTTP status) and for
-answers of the server. Only the record distinguishes the two.
+The SDK uses the same errors for its own failures (such as a lost connection) and for answers of
+the server.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class Exchange:
     status: int = 0
     """HTTP status of the last answer; 0 before an answer, and without HTTP."""
     is_answered: bool = True
-    """False while the HTTP answer contains no message of the server. An error then comes from
-    the SDK."""
+    """False while the HTTP answer contains no message of the server. Errors then come from the
+    SDK.
+    """
     is_expired: bool = False
-    """True if the server no longer knows the session. The server then did not handle the
-    request."""
+    """True if the server no longer knows the session, and so did not handle the request."""
 
     async def note(self, response: httpx2.Response) -> None:
-        """Record the status of *response*, and read the body of an error response."""
+        """Record the status of *response*, and read the body of an error."""
         self.status, self.is_answered = response.status_code, False
         if not response.is_error:
             return
@@ -73,9 +73,7 @@ EXCHANGE: ContextVar[Exchange | None] = ContextVar("gateway_exchange", default=N
 
 
 class LenientDispatcher(JSONRPCDispatcher[TransportContext]):
-    """SDK dispatcher that accepts results which the SDK would reject, and reports the end of the
-    connection.
-    """
+    """SDK dispatcher that accepts more results, and reports the end of the connection."""
 
     def __init__(self, read: Any, write: Any, callbacks: Any) -> None:
         super().__init__(read, _LimitedSender(write, callbacks.traffic))
@@ -92,8 +90,7 @@ class LenientDispatcher(JSONRPCDispatcher[TransportContext]):
             MCPError: If the server answered with an error.
         """
         if self._closed:
-            # Not left to the SDK, which would raise the same error as for a request that was lost
-            # in transit.
+            # The SDK would raise the same error as for a request that was lost in transit.
             raise BrokenPipeError
         self._callbacks.traffic.expect_answer()
         declared = declare_capabilities(
@@ -121,9 +118,7 @@ class LenientDispatcher(JSONRPCDispatcher[TransportContext]):
 
 
 class _LimitedSender(ObjectSendStream[SessionMessage]):
-    """Sends messages, but refuses to send answers while the server leaves too many answers
-    unread.
-    """
+    """Sends messages, but no answers while the server leaves too many unread."""
 
     def __init__(self, inner: Any, traffic: Traffic) -> None:
         self._inner = inner
@@ -143,8 +138,7 @@ class _LimitedSender(ObjectSendStream[SessionMessage]):
         try:
             await self._inner.send(item)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            # Not left to the SDK, which would raise the same error as for a request that was lost
-            # in transit.
+            # The SDK would raise the same error as for a request that was lost in transit.
             raise BrokenPipeError from None
 
     async def aclose(self) -> None:

@@ -1,8 +1,7 @@
 """Mapping of errors of the SDK, the operating system and the network to errors of this package.
 
-Messages contain only codes, kinds and origins, because the text of a foreign error may contain a
-secret. The text of a tool's error is passed on, because it is a result for the caller
-(`answer_text`).
+Messages contain only codes, kinds and origins, because foreign texts may contain a secret. The text
+of a tool's error is a result for the caller (`answer_text`).
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ _START_FAILURES: Mapping[type[BaseException], str] = {
 }
 
 OVERSIZED = -32098
-"""JSON-RPC error code of a request whose answer was too long; set by the gateway's transports."""
+"""JSON-RPC error code of the gateway's transports for an answer that was too long."""
 MALFORMED = -32097
-"""JSON-RPC error code of a request whose answer was malformed; set by the gateway's transports."""
+"""JSON-RPC error code of the gateway's transports for an answer that was malformed."""
 _GATEWAY_CODES = frozenset({OVERSIZED, MALFORMED, MISSING_REQUIRED_CLIENT_CAPABILITY})
 _MAX_ANSWER_CHARS = 4000
 
@@ -53,9 +52,7 @@ SDK_ERRORS = (ExceptionGroup, MCPError, OSError, RuntimeError, ValueError, httpx
 class NoAnswerError(MCPError):
     """An error raised by the SDK because the server did not answer by JSON-RPC.
 
-    Args:
-        error: Error of the SDK.
-        status: HTTP status of the answer, or 0.
+    *status* is the HTTP status of the answer, or 0.
     """
 
     def __init__(self, error: MCPError, *, status: int) -> None:
@@ -64,7 +61,7 @@ class NoAnswerError(MCPError):
 
 
 def answer_text(error: MCPError) -> str:
-    """Return the server's message in *error*; empty if the error does not come from the server."""
+    """Return the server's message in *error*; empty if it does not come from the server."""
     if isinstance(error, NoAnswerError) or error.code in _GATEWAY_CODES:
         return ""
     words = filter(None, dict.fromkeys((error.message, as_text(error.error.data))))
@@ -97,7 +94,7 @@ def connect_error(
 ) -> UpstreamError:
     """Return the error for a *target* to which no connection could be opened.
 
-    *status* is the HTTP status of the last answer; 0 without an answer.
+    *status* is the HTTP status of the last answer, or 0.
     """
     cause = _first_cause(error)
     if isinstance(cause, UpstreamError):
@@ -126,11 +123,7 @@ def request_error(
 ) -> UpstreamError:
     """Return the error for a request that failed on an open connection.
 
-    Args:
-        server: Name of the server.
-        method: MCP method of the request.
-        error: Error of the SDK.
-        target: Target of the connection, for remedies in the message.
+    The *target* of the connection selects the remedy in the message.
     """
     cause = _first_cause(error)
     status = cause.status if isinstance(cause, NoAnswerError) else 0
@@ -163,7 +156,7 @@ def request_error(
 
 def is_closed(error: BaseException) -> bool:
     """Return whether *error* means that the connection has ended."""
-    # The error code alone is not enough, because a connected server may answer with the same code.
+    # A connected server may answer with the same error code.
     is_lost = isinstance(error, NoAnswerError) and error.code == CONNECTION_CLOSED
     return is_lost or isinstance(error, BrokenPipeError)
 

@@ -1,13 +1,12 @@
 """Linear classifier that separates instructions to a model from text about a tool. Pure.
 
-A text is split into sentences. The features of a sentence are its character n-grams, its words, and
-pairs of nearby stems. Each feature is hashed to a weight. The weights of the character features are
-summed and divided by the square root of the number of these features. The same is done for the word
-features. The score of a sentence is the sum of the two quotients. The score of a text is the score
-of its best sentence or of its best two adjacent sentences, so that a long honest text cannot hide
+The features of a sentence are its character n-grams, its words, and pairs of nearby stems. Each
+feature is hashed to a weight. The weights are summed and divided by the square root of the number
+of features, once for character features and once for word features. The score is the sum of both.
+The best sentence or the best two adjacent sentences count, so that a long honest text cannot hide
 an instruction.
 
-`injection_weights.md` describes the training data and the training command.
+`injection_weights.md` describes the training.
 """
 
 from __future__ import annotations
@@ -24,13 +23,12 @@ import numpy.typing as npt
 from gateway.runtime.text import normalize, visible
 
 MIN_WORDS = 4
-"""Minimum number of words of a sentence, or of two adjacent sentences. Shorter ones are not
-scored."""
+"""Minimum number of words of a scored sentence, or of two adjacent sentences."""
 BITS = 18
 """Binary logarithm of the size of each of the two tables of weights (for characters, for words)."""
 MIN_FEATURES = (100, 40)
-"""Minimum numbers of features (of characters, of words) in the divisor of a score. A sentence with
-fewer features is divided as if it had this number, because it has little evidence."""
+"""Minimum numbers of features (of characters, of words) in the divisor of a score, because short
+sentences have little evidence."""
 _CHAR_SIZES = (2, 3, 4, 5)
 _WORD_GAPS = (1, 2, 3, 4, 5)
 _STEM_CHARS = 5
@@ -63,8 +61,8 @@ Features = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 def fold(text: str) -> str:
     """Return *text* in the form that the classifier reads.
 
-    The form is lower case, with look-alike letters, digits and host names replaced, and without
-    invisible characters.
+    It is in lower case, without invisible characters, and with look-alike letters, digits and host
+    names replaced.
     """
     text = normalize("NFKC", text)[: 2 * len(text)]
     text = _HOST.sub(r"\1host", re.sub(_JOINERS, "", visible(text)))
@@ -83,8 +81,7 @@ def _replace_lookalikes(word: re.Match[str]) -> str:
 def split_sentences(text: str) -> list[str]:
     """Return the distinct sentences of *text*, each in the form of `fold`.
 
-    A long sentence is returned in overlapping pieces. Sentences with fewer than three letters are
-    left out.
+    Long sentences are returned in overlapping pieces, very short ones are left out.
     """
     parts = _SENTENCE_END.split(fold(text))
     sentences = dict.fromkeys(" ".join(part.split()).strip(_PUNCTUATION) for part in parts)
@@ -97,15 +94,12 @@ def split_sentences(text: str) -> list[str]:
 
 
 def count_words(sentence: str) -> int:
-    """Return the number of words of *sentence*. A Chinese or Japanese character is a word."""
+    """Return the number of words. Each Chinese or Japanese character is a word."""
     return len(_WORD.findall(sentence))
 
 
 def hash_features(sentences: Sequence[str]) -> tuple[Features, Features]:
-    """Return the character features and the word features of *sentences*.
-
-    No feature spans two sentences.
-    """
+    """Return the character features and the word features of *sentences*."""
     text = "".join(f" {sentence} \n" for sentence in sentences)
     codes = np.frombuffer(text.encode("utf-32-le", "replace"), np.uint32).astype(np.uint64)
     owner = np.cumsum(codes == ord("\n"))
@@ -141,8 +135,8 @@ def _to_buckets(parts: Sequence[tuple[npt.NDArray[np.uint64], npt.NDArray[np.int
 def score_order(sentences: Sequence[str]) -> float:
     """Return how much *sentences* look like instructions to a model; above 0 means an instruction.
 
-    The score is the highest score of a sentence, or of two adjacent sentences, with at least
-    `MIN_WORDS` words. It is minus infinity if all are shorter.
+    The best sentence or pair of adjacent sentences with `MIN_WORDS` words counts. The score is
+    minus infinity if all are shorter.
     """
     if not sentences:
         return -np.inf

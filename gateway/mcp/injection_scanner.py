@@ -1,10 +1,9 @@
 """Scanner of definitions for prompt injections: texts that instruct the model.
 
-A definition is data from a stranger that a model reads. Known attacks hide instructions in
-descriptions, schemas, defaults and invisible characters ("tool poisoning", Invariant Labs, 2025;
-OWASP MCP Top 10, MCP03). Others repeat keywords so that a tool matches every query. A trained
-classifier (`injection_model`) finds the instructions, also in encoded text. Binary data (icons and
-other files in base64) is skipped. A finding is a reason for a review, not a verdict.
+Known attacks hide instructions in descriptions, schemas, defaults and invisible characters ("tool
+poisoning", Invariant Labs, 2025; OWASP MCP Top 10, MCP03). Others repeat keywords so that a tool
+matches every query. A trained classifier (`injection_model`) finds the instructions. A finding is a
+reason for a review, not a verdict.
 """
 
 from __future__ import annotations
@@ -21,11 +20,9 @@ from gateway.mcp.injection_model import score_order, split_sentences
 from gateway.types import JsonObject
 
 _MAX_CHARS = 20_000
-"""Number of characters at the beginning of each text of a definition that are scanned. A model sees
-fewer."""
+"""Number of scanned characters at the beginning of each text. A model sees fewer."""
 _MAX_TOTAL_CHARS = 400_000
-"""Maximum number of scanned characters of a whole definition. The texts of the keys in
-`_FIRST_KEYS` are scanned first."""
+"""Maximum number of scanned characters of a whole definition. `_FIRST_KEYS` come first."""
 _STEP_CHARS = 1000
 _OVERLAP_CHARS = 300
 """Overlap of the texts of two successive scan steps, in characters."""
@@ -50,8 +47,7 @@ _READABLE = re.compile(rf"\A[^{_UNREADABLE}]+\Z|[^{_UNREADABLE}]{{24,}}")
 """Pattern of readable text in decoded data: the whole data, or at least 24 readable characters in a
 row, which do not occur by chance."""
 _JOINED_WORDS = re.compile(r"(?:[-_/+]?[A-Z]?[a-z]{2,}+){4,}|(?:[-_/+][A-Z]{2,}+){4,}|[a-z]{16,}")
-"""Pattern of plain words that look like base64, because they are joined by separators or in camel
-case."""
+"""Pattern of plain words that look like base64, because separators or camel case join them."""
 _PLAIN_ATTRIBUTE = re.compile(
     r"""[\w:-]+\s*=\s*(["'])(?:(?!\1|[^\W\d_]{2,}\s+[^\W\d_]{2,}).)*(?:\1|\Z)""", re.DOTALL
 )
@@ -64,15 +60,14 @@ _MIN_REPEATS = 8
 """Minimum number of occurrences of a word for a text to count as stuffed with this word."""
 _MAX_WORD_SHARE = 0.3
 _MIN_KEY_WORDS = 24
-"""Minimum number of words of a sentence that counts as a list of keywords. A sentence with a colon
-does not count, because it is a normal enumeration."""
+"""Minimum number of words of a list of keywords. A sentence with a colon is a normal
+enumeration."""
 _MAX_FUNCTION_WORD_SHARE = 0.05
 _FUNCTION_WORDS = (
     r"\b(?:an?|and|are|as|at|be|by|can|do|for|from|given|has|if|into?|is|its?|not|of|on|only|or"
     r"|returns?|that|the|their|them|then|this|to|used?|using|when|where|which|will|with|your?)\b"
 )
-"""Pattern of function words, which occur in every English sentence but not in a list of
-keywords."""
+"""Pattern of function words, which occur in English sentences but not in lists of keywords."""
 
 
 def scan_definition(
@@ -80,10 +75,7 @@ def scan_definition(
 ) -> tuple[str, ...]:
     """Return the reasons why the definition *tool* looks like an attack; empty if there are none.
 
-    Args:
-        tool: Definition as its server sent it.
-        on_step: Called between the steps of the scan, each of which takes a few milliseconds at
-            most.
+    *on_step* is called between the steps of the scan, which take a few milliseconds.
     """
     first = {key: tool[key] for key in _FIRST_KEYS if key in tool}
     texts = (_decode_data(text[:_MAX_TOTAL_CHARS]) for text in texts_of({**first, **tool}))
@@ -111,10 +103,7 @@ def _decode_data(text: str) -> str:
 
 
 def _read_base64(run: str) -> str:
-    """Return the readable text that the base64 *run* encodes, and the words in *run* itself.
-
-    The words are included because joined words can look like base64.
-    """
+    """Return the readable text that *run* encodes, and words in *run*, which look like base64."""
     if re.fullmatch("[0-9a-fA-F]+", run):
         return run
     digits = "".join(run.split()).rstrip("=").translate(_URL_SAFE)
@@ -123,19 +112,19 @@ def _read_base64(run: str) -> str:
 
 
 def _read_bytes(data: bytes) -> str:
-    """Return the readable text of *data*; empty if most of *data* is binary."""
+    """Return the readable text of *data*; empty if most is binary."""
     whole = data.decode("utf-8", "replace")
     text = "\n".join(_READABLE.findall(whole))
     return _read_drawing(text) if 2 * len(text) >= len(whole) else ""
 
 
 def _read_drawing(text: str) -> str:
-    """Return *text* without attributes that are not words, if it is an SVG drawing; else *text*."""
+    """Return *text*; if it is an SVG drawing, without attributes that are not words."""
     return _PLAIN_ATTRIBUTE.sub("\n", text).replace('"', "\n") if "<svg" in text else text
 
 
 def _is_order(part: str) -> bool:
-    """Return whether the classifier finds an instruction in *part*, also in its encoded texts."""
+    """Return whether the classifier finds an instruction in *part* or in its encoded texts."""
     decoded = [text for run in _ENCODED.findall(part) if _WORDS.search(text := _decode(run))]
     return (
         score_order([sentence for text in (part, *decoded) for sentence in split_sentences(text)])
@@ -144,7 +133,7 @@ def _is_order(part: str) -> bool:
 
 
 def _decode(text: str) -> str:
-    """Decode *text* from base64, hexadecimal digits or escapes; return "" on failure."""
+    """Decode base64, hexadecimal digits or escapes; return "" on failure."""
     if text[0] in "%&":
         return html.unescape(unquote(text))
     with suppress(ValueError):
@@ -175,9 +164,7 @@ def is_stuffed(text: str) -> bool:
 
 
 def texts_of(value: object) -> Iterator[str]:
-    """Yield each text in the JSON *value*, including the keys of objects, but without schema
-    keywords.
-    """
+    """Yield each text and key in the JSON *value*, except schema keywords."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

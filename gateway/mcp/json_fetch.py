@@ -1,7 +1,4 @@
-"""Requests for JSON documents from services named by the host's configuration or by a user.
-
-SPARQL endpoints named by a user are also requested here, with the guard of private addresses.
-"""
+"""Requests for JSON documents from services named by the host or by a user."""
 
 from __future__ import annotations
 
@@ -39,15 +36,13 @@ async def fetch_json(
 
     Args:
         url: URL of the document. TLS is required, except on this machine.
-        configured: URL in the host's configuration from which *url* was taken. Only the host of
-            this
-            URL may be private or this machine. Empty if a user named *url*; the host of *url* may
-            then be this machine, but not a private one.
+        configured: Configured URL from which *url* was taken. Only its host may be private or this
+            machine. Empty if a user named *url*, whose host may then be this machine, but not
+            private.
         max_bytes: Maximum size of the document, in bytes.
         timeout_s: Maximum time for the whole answer, in seconds.
         form: Form to send with POST; None sends a GET request.
-        client: Id and secret of the OAuth client, sent as a header (RFC 6749, 2.3.1); empty sends
-            no such header.
+        client: Id and secret of the OAuth client (RFC 6749, 2.3.1), or empty.
 
     Raises:
         ConfigError: If requests to *url* are not allowed.
@@ -90,8 +85,6 @@ MAX_BYTES = 16 * 1024 * 1024
 
 def ask_endpoint(url: str, query: str, *, timeout_s: float) -> Mapping[str, object]:
     """Send the SPARQL *query* to the endpoint *url*; return the results as JSON.
-
-    Redirects are not followed.
 
     Raises:
         ConfigError: If the endpoint is not allowed, is too slow, or does not return SPARQL results.

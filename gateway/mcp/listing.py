@@ -1,11 +1,7 @@
 """Listings over an open connection: reading all pages within limits, and watching for changes.
 
-* An unusable definition is left out and causes a diagnostic. The others stay.
 * Resources and prompts are read after the tools, so that their failures do not affect the tools.
-* Since protocol version 2026-07-28, a client opens a stream for changes. Before that version, the
-  changes arrive in the session. Changes of a resource then need a subscription.
-* A server may report a change of a part of a watched resource. The whole resource then counts as
-  changed.
+* Since protocol version 2026-07-28, changes arrive in a stream; before, in the session.
 """
 
 from __future__ import annotations
@@ -34,14 +30,14 @@ Watchers = list[tuple[str, WatchCallbacks]]
 async def read_listing(session: ClientSession, server: str, options: UpstreamOptions) -> Listing:
     """Read all tools, resources and prompts of *server*, within the limits of *options*.
 
-    Raises the errors of the SDK.
+    An unusable definition causes a diagnostic. Raises the errors of the SDK.
     """
     collector = DefinitionCollector(server, options, session.instructions or "")
     capabilities = session.server_capabilities or types.ServerCapabilities()
     methods = [RESOURCES, TEMPLATES] if capabilities.resources is not None else []
     methods += [PROMPTS] if capabilities.prompts is not None else []
     methods += [SKILLS] if EXTENSION in (capabilities.extensions or {}) else []
-    # Ask for tools even if the server declares no capability at all.
+    # Ask for tools even if the server declares no capability.
     if capabilities.tools is not None or not methods:
         await _read_pages(session, TOOLS, collector)
     collector.begin("resources and prompts", options.max_resources)
@@ -69,9 +65,7 @@ async def _read_pages(
     async with asyncio.timeout(options.list_timeout_s):
         while len(cursors) <= options.max_pages:
             items, cursor, accepted = await _fetch_page(session, method, cursors[-1])
-            # In a thread, because scanning megabytes of text takes seconds, during which other
-            # sessions must
-            # continue.
+            # Scanning megabytes of text takes seconds, during which other sessions continue.
             try:
                 await asyncio.to_thread(collector.add_page, method, items, accepted)
             except asyncio.CancelledError:
@@ -89,18 +83,13 @@ async def _read_pages(
 async def _fetch_page(
     session: ClientSession, method: ListMethod, cursor: str | None
 ) -> tuple[object, str | None, frozenset[str] | None]:
-    """Return one page of a list of *session*.
-
-    Returns:
-        The definitions of the page, the cursor of the next page (None after the last page), and the
-        names of tools that the SDK accepts (None if *method* does not list tools).
+    """Return the definitions of one page, the cursor of the next page (None after the last), and
+    the names of tools that the SDK accepts (None for other lists).
     """
     if method is not TOOLS:
         page = await send_request(session, method.method, {"cursor": cursor} if cursor else {})
         return page.get(method.key), page.get("nextCursor"), None
-    # The SDK must read the listed tools, because it derives headers of calls from their
-    # x-mcp-header
-    # marks.
+    # The SDK must read the listed tools, because their x-mcp-header marks define headers of calls.
     params = types.PaginatedRequestParams(cursor=cursor)
     with keep_raw() as raw:
         tools = await session.list_tools(params=params)
@@ -109,7 +98,7 @@ async def _fetch_page(
 
 
 def notify(watchers: Watchers, uri: str) -> None:
-    """Call the change callback of each watcher of *uri*, or of a resource that contains *uri*."""
+    """Call the watchers of *uri*, or of a resource that contains *uri*."""
     for watched, callbacks in tuple(watchers):
         if uri == watched or uri.startswith(f"{watched.rstrip('/')}/"):
             callbacks.on_change()
@@ -120,13 +109,7 @@ async def stream_changes(
 ) -> None:
     """Report changes of the resource *uri* from a stream until the stream ends.
 
-    Raises the errors of the SDK.
-
-    Args:
-        session: Connection for which `is_streamed` is true.
-        uri: The server's own URI of the resource.
-        callbacks: Called when the watching begins, and at each change.
-        limit_s: Maximum time until the watching begins, in seconds.
+    The watching must begin within *limit_s*. Also raises the errors of the SDK.
 
     Raises:
         InvalidRequestError: If the server does not report changes of this resource.
@@ -140,7 +123,7 @@ async def stream_changes(
             raise InvalidRequestError(f"the server does not report changes of {uri!r}")
         limit.reschedule(None)
         callbacks.on_start()
-        # The end of a stream does not mean that the server failed.
+        # The end of a stream is not a failure of the server.
         with suppress(SubscriptionLost):
             async for _ in events:
                 callbacks.on_change()
@@ -153,9 +136,7 @@ def is_streamed(session: ClientSession) -> bool:
 
 @asynccontextmanager
 async def watch_lists(session: ClientSession, on_change: Callable[[], None]) -> AsyncIterator[None]:
-    """Call *on_change* during the block whenever the server reports in a stream that a list
-    changed.
-    """
+    """Call *on_change* in the block whenever the server reports in a stream that a list changed."""
     capabilities = session.server_capabilities or types.ServerCapabilities()
     tools, prompts, resources = (
         capability is not None and bool(capability.list_changed)
@@ -166,8 +147,7 @@ async def watch_lists(session: ClientSession, on_change: Callable[[], None]) -> 
         return
 
     async def follow() -> None:
-        # Without the stream, a change is found only when the listing's lifetime ends and it is read
-        # again.
+        # Without the stream, changes are found when the listing's lifetime ends.
         with suppress(*SDK_ERRORS):
             async with listen(
                 session,

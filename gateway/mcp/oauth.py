@@ -1,10 +1,6 @@
 """Sign-in to HTTP servers: the SDK's OAuth client with persistent state.
 
-* Each request carries the access token. An expired or refused token is refreshed once for all
-  requests.
-* A person is asked only if the host provides a way to ask. Otherwise a refusal (401) is returned
-  unchanged.
-* The browser returns to a loopback address, which accepts one answer (RFC 8252).
+* A person is asked only if the host provides a way to ask. Otherwise a refusal (401) is returned.
 * The issuer is stored with the tokens, so that a refresh after a restart uses the same
   authorization server.
 """
@@ -50,7 +46,7 @@ _PAGE = (
 
 
 class SignInHandler(Protocol):
-    """Interface to the person who signs in, used by the OAuth client."""
+    """Interface of the OAuth client to the person who signs in."""
 
     address: str
     """Redirect URL to which the browser returns after the sign-in."""
@@ -61,11 +57,11 @@ class SignInHandler(Protocol):
         """Ask the person to open *url*, the sign-in page."""
 
     async def wait(self) -> AuthorizationCodeResult:
-        """Wait until the person has signed in or refused; return the answer of the browser."""
+        """Return the browser's answer after the person has signed in or refused."""
 
 
 class LoopbackSignIn:
-    """A `SignInHandler` that receives the answer of a browser on this machine.
+    """A `SignInHandler` that receives one answer of a browser on this machine (RFC 8252).
 
     Args:
         server: Name of the server, for messages.
@@ -80,10 +76,7 @@ class LoopbackSignIn:
         loop = asyncio.get_running_loop()
         self._response: asyncio.Future[AuthorizationCodeResult] = loop.create_future()
         self.address = f"http://127.0.0.1:{port}{_PATH}"
-        """Redirect URL to which the browser returns after the sign-in."""
         self.record = ""
-        """Sign-in record as JSON, to be stored by the caller; empty until the sign-in is
-        finished."""
 
     async def show(self, url: str) -> None:
         """Ask the person to open *url*, the sign-in page."""
@@ -91,7 +84,7 @@ class LoopbackSignIn:
         self._on_address(url)
 
     async def wait(self) -> AuthorizationCodeResult:
-        """Wait until the person has signed in; return the answer of the browser.
+        """Return the browser's answer after the person has signed in.
 
         Raises:
             UpstreamError: If the person refused, or the answer has no code.
@@ -99,7 +92,7 @@ class LoopbackSignIn:
         return await self._response
 
     def receive(self, target: str) -> tuple[str, str]:
-        """Handle a browser's request for *target*; return the HTTP status and the text of the page.
+        """Handle a browser's request for *target*; return the HTTP status and text of the page.
 
         Any web page can send a browser here, so requests without the expected state are ignored.
         """
@@ -124,12 +117,7 @@ class LoopbackSignIn:
 async def listen_for_sign_in(
     server: str, on_address: Callable[[str], None], *, port: int = 0
 ) -> AsyncIterator[LoopbackSignIn]:
-    """Listen for one answer of a browser during the block.
-
-    Args:
-        server: Name of the server, for messages.
-        on_address: Called with the URL at which the person signs in.
-        port: Port to listen on; 0 chooses a free one.
+    """Listen on *port* (0 chooses a free one) for one answer of a browser during the block.
 
     Raises:
         ConfigError: If the port is not available.
@@ -185,15 +173,13 @@ class SignInRecord(BaseModel):
         return self.model_copy(update={"tokens": tokens, "expires_at": end})
 
     def needs_refresh(self, refused: str) -> bool:
-        """Return whether the access token has expired or equals *refused*, a token that the server
-        refused.
-        """
+        """Return whether the access token has expired or was *refused* by the server."""
         is_expired = self.expires_at is not None and self.expires_at <= time.time()
         return self.tokens is not None and (self.access_token == refused or is_expired)
 
 
 async def read_record(auth: OAuth) -> SignInRecord:
-    """Return the stored sign-in record; an empty record if missing or unreadable."""
+    """Return the stored sign-in record; an empty one if missing or unreadable."""
     text = await asyncio.to_thread(auth.tokens.read) if auth.tokens is not None else None
     try:
         return SignInRecord.model_validate_json(text) if text else SignInRecord()
@@ -205,10 +191,6 @@ class _Storage:
     """Adapter from a `TokenStore` to the SDK's token storage.
 
     During a sign-in it starts empty and does not change the stored record.
-
-    Args:
-        auth: OAuth settings, with the store of the tokens.
-        sign_in: Handler of a sign-in; None if no person can be asked.
     """
 
     context: OAuthContext
@@ -220,9 +202,7 @@ class _Storage:
         self._record = SignInRecord()
 
     async def get_tokens(self) -> OAuthToken | None:
-        """Return the stored tokens, marked as expired, and restore the state of the SDK's
-        client.
-        """
+        """Return the stored tokens, marked as expired, and restore the SDK client's state."""
         if self._sign_in is None:
             self._record = await read_record(self._auth)
         record, context = self._record, self.context
@@ -236,11 +216,10 @@ class _Storage:
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Store new tokens and their issuer, unless the user signed out or in again meanwhile.
 
-        Writing to a failing store is retried for a few seconds, because the old refresh token is
-        already invalid.
+        Writing is retried, because the old refresh token is already invalid.
 
         Raises:
-            StoreError: If the store still fails.
+            StoreError: If the store still fails after a few seconds.
         """
         issuer = {
             "issuer": self.context.oauth_metadata,
@@ -268,9 +247,7 @@ class _Storage:
                 return
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """Return the OAuth client that was registered by hand or by the SDK; None if there is
-        none.
-        """
+        """Return the OAuth client that was registered by hand or by the SDK, or None."""
         auth = self._auth
         if not auth.client_id:
             return self._record.client
@@ -286,9 +263,7 @@ class _Storage:
 
 
 class _ClientMetadata(OAuthClientMetadata):
-    """Metadata of the OAuth client. A scope chosen by the host stays, although the SDK would
-    replace it by the scope that the server names.
-    """
+    """Metadata in which the SDK cannot replace a scope chosen by the host."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if name != "scope" or not self.scope:
@@ -298,12 +273,9 @@ class _ClientMetadata(OAuthClientMetadata):
 def oauth_client(
     url: str, auth: OAuth, sign_in: SignInHandler | None = None
 ) -> OAuthClientProvider:
-    """Return the SDK's OAuth client, whose authentication flow first tries to refresh the tokens.
+    """Return the SDK's OAuth client for *url*, which first tries to refresh tokens.
 
-    Args:
-        url: URL of the server.
-        auth: OAuth settings, with the store of the tokens.
-        sign_in: Handler of a sign-in; None if no person can be asked.
+    *sign_in* handles a sign-in; with None, no person is asked.
     """
     storage = _Storage(auth, sign_in)
     client = OAuthClientProvider(
@@ -324,5 +296,5 @@ def oauth_client(
 
 
 def query_value(url: str, name: str) -> str:
-    """Return the query parameter *name* of *url*; empty if missing."""
+    """Return the query parameter *name* of *url*, or ""."""
     return parse_qs(urlsplit(url).query).get(name, [""])[0]

@@ -1,13 +1,9 @@
 """Requests of a server to its caller while a call runs (sampling, elicitation, roots).
 
-* Code that calls on behalf of a client sets `CALLING_CLIENT`. Without it, no client can be asked.
-* `declare_capabilities` passes on only the capabilities of the caller, so that a server asks for
-  nothing else.
 * Since protocol version 2026-07-28, a result may require input. The caller is asked, and the call
-  is sent again with the answers, round by round.
-* Before that version, the server sends a separate request, which names no call. If all active calls
-  have the same caller, this caller answers. Otherwise the request is refused.
-* While a caller is asked, the time limit of the call is suspended.
+  is sent again with the answers.
+* Before that version, the server sends a separate request, which names no call. It is refused if
+  several clients wait.
 """
 
 from __future__ import annotations
@@ -34,37 +30,36 @@ _FORWARDED_CAPABILITIES = ("elicitation", "roots", "sampling")
 _INPUT_REQUIRED = "input_required"
 _MAX_ROUNDS = 16
 _RETRY_PAUSE_S = 0.05
-"""Pause in seconds before a call is sent again, if the server asked for a repetition but for no
-input."""
+"""Pause in seconds before a call is sent again, if the server requests a repeat without input."""
 _MAX_REPORTS = 64
 """Maximum number of undelivered progress reports of one call; further reports are dropped."""
 _MAX_QUESTIONS = 16
 """Maximum number of unanswered requests of one server to callers; further requests are refused."""
 _FLUSH_TIMEOUT_S = 1.0
-"""Maximum time to deliver the remaining progress reports of a call after its answer, in seconds."""
+"""Maximum time to deliver a call's remaining progress reports after its answer, in seconds."""
 
 Send = Callable[[JsonObject], Awaitable[dict[str, Any]]]
 
 
 class CallingClient(Protocol):
-    """A client that waits for the result of a call. Its methods may run on any event loop."""
+    """A client that waits for the result of a call. Its methods run on any event loop."""
 
     @property
     def who(self) -> Hashable:
-        """Identity of the client. Objects with equal identities are the same client."""
+        """Identity; equal identities mean the same client."""
 
     @property
     def capabilities(self) -> JsonObject:
-        """Capabilities that the client declared, in the form of MCP."""
+        """Declared capabilities, in the form of MCP."""
 
     @property
     def listens(self) -> bool:
         """True if the client wants progress reports."""
 
     async def ask(self, requests: Mapping[str, types.InputRequest]) -> types.InputResponses:
-        """Ask the client, and return its answers, keyed as *requests*.
+        """Return the client's answers to *requests*, with the same keys.
 
-        The client supports all *requests*.
+        The client must support all *requests*.
 
         Raises:
             CallerError: If the client refused or disconnected.
@@ -94,21 +89,19 @@ class ActiveCall:
     """A call that waits for the answer of its server."""
 
     caller: CallingClient | None
-    """Client that waits for the result of the call; None if no client can be asked."""
+    """Client that waits for the result; None if no client can be asked."""
     limit: asyncio.Timeout
     limit_s: float
     questions: int = field(default=0)
-    """Number of the server's requests that the caller has not answered yet."""
+    """Number of server requests that the caller has not answered."""
     reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Lock that keeps progress reports in order."""
     reports: int = field(default=0)
-    """Number of progress reports that are not delivered to the caller yet."""
+    """Number of undelivered progress reports."""
 
     @property
     def progress_listener(self) -> ProgressFnT | None:
-        """Callback that passes progress reports on to the caller; None if the caller does not want
-        any.
-        """
+        """Callback for progress reports; None if the caller does not want any."""
         caller = self.caller
         if caller is None or not caller.listens:
             return None
@@ -126,10 +119,7 @@ class ActiveCall:
         return report
 
     async def flush_progress(self, within_s: float = _FLUSH_TIMEOUT_S) -> None:
-        """Wait until all progress reports are delivered. Callers ignore reports after the answer.
-
-        A caller that is too slow loses the remaining reports, but not the answer.
-        """
+        """Wait at most *within_s* until all progress reports are delivered."""
         if not self.limit.expired():
             self.limit.reschedule(None)
         with suppress(TimeoutError):
@@ -140,7 +130,7 @@ class ActiveCall:
     def paused(self) -> Iterator[None]:
         """Suspend the time limit of the call during the block.
 
-        If blocks overlap, the time limit starts again after the last one.
+        After the last of overlapping blocks, the time limit restarts in full.
         """
         self.questions += 1
         self.limit.reschedule(None)
@@ -153,12 +143,7 @@ class ActiveCall:
 
 
 class ActiveCalls:
-    """The calls of one connection that wait for the server's answer, and their callers.
-
-    Args:
-        server: Name of the server, for messages.
-        options: Time limits of calls and of answers.
-    """
+    """Active calls of one connection, and their callers."""
 
     def __init__(self, server: str, options: UpstreamOptions) -> None:
         self.server = server
@@ -168,9 +153,9 @@ class ActiveCalls:
 
     @asynccontextmanager
     async def start(self) -> AsyncIterator[ActiveCall]:
-        """Limit the time of a call of the current caller. The block sends the call.
+        """Limit the time of a call, which the block sends for the current caller.
 
-        The time in which the caller is asked does not count.
+        Time spent asking the caller does not count.
         """
         limit_s = self._options.call_timeout_s
         async with asyncio.timeout(limit_s) as limit:
@@ -183,14 +168,9 @@ class ActiveCalls:
                 self._calls.remove(call)
 
     async def input_rounds(self, call: ActiveCall, send: Send) -> dict[str, Any]:
-        """Send a call again with the caller's input, until its result requires no more input.
+        """Send a call again with the caller's input, until its result requires no more.
 
-        Args:
-            call: Active call.
-            send: Sends the call with additional parameters, and returns its result.
-
-        Returns:
-            The final result of the call.
+        *send* sends the call with additional parameters.
 
         Raises:
             CallerError: If the caller cannot provide the input.
@@ -213,9 +193,9 @@ class ActiveCalls:
         raise CallerError(self.server, f"asks again after {_MAX_ROUNDS} answers", needed={})
 
     async def answer(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
-        """Answer a request that the server sent separately, not as part of a result."""
+        """Answer a request that the server sent separately from a result."""
         calls = {call.caller.who: call for call in self._calls if call.caller is not None}
-        # The code is not INVALID_REQUEST, which means a lost session if a server passes it on.
+        # INVALID_REQUEST would mean a lost session if a server passes it on.
         code = types.INVALID_PARAMS
         if len(calls) > 1:
             detail = "asks for input while several clients wait, and does not name one"
@@ -259,10 +239,7 @@ class ActiveCalls:
 
 
 async def ask_to_sign_in(server: str, address: str, limit_s: float) -> bool:
-    """Ask the client that waits for the call to open *address* for its user.
-
-    Returns:
-        True if the user accepts; False if the user declines or the client cannot open URLs.
+    """Ask the waiting client to open *address* for its user. Return True if the user accepts.
 
     Raises:
         CallerError: If the client disconnected or did not answer in time.
@@ -271,7 +248,7 @@ async def ask_to_sign_in(server: str, address: str, limit_s: float) -> bool:
     params = types.ElicitRequestURLParams(
         message=f"{server} needs a sign-in of your own. Only go on at an address of your gateway.",
         url=address,
-        # The id is never looked up, because the sign-in page itself asks for a token.
+        # Never looked up, because the sign-in page itself asks for a token.
         elicitation_id=secrets.token_urlsafe(16),
     )
     request = types.ElicitRequest(params=params)
@@ -287,13 +264,13 @@ async def ask_to_sign_in(server: str, address: str, limit_s: float) -> bool:
 
 
 def _clean_request(request: types.InputRequest) -> types.InputRequest:
-    """Return *request* without invisible characters, because a person or a model reads it."""
+    """Remove invisible characters, because a person or a model reads the request."""
     raw = request.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return type(request).model_validate(visible_json(raw), by_name=False)
 
 
 def forwarded_capabilities(capabilities: JsonObject) -> dict[str, object]:
-    """Return the client capabilities that are forwarded to servers."""
+    """Return the client capabilities that servers may see."""
     return {
         key: capabilities[key]
         for key in _FORWARDED_CAPABILITIES
@@ -302,13 +279,10 @@ def forwarded_capabilities(capabilities: JsonObject) -> dict[str, object]:
 
 
 def declare_capabilities(method: str, params: JsonObject, *, can_be_asked: bool) -> JsonObject:
-    """Return the request parameters *params* with the forwarded capabilities of the current caller.
+    """Return *params* with the forwarded capabilities of the current caller.
 
-    Args:
-        method: MCP method of a request to a server.
-        params: Parameters of the request.
-        can_be_asked: True if the session may declare capabilities. A session declares them once for
-            all its calls.
+    A session declares capabilities in ``initialize`` once for all calls, and only if it
+    *can_be_asked*.
     """
     if method == "initialize" and not can_be_asked:
         return {**params, "capabilities": {}}
@@ -321,21 +295,18 @@ def declare_capabilities(method: str, params: JsonObject, *, can_be_asked: bool)
 
 
 def missing_capabilities(caller: CallingClient | None, request: types.InputRequest) -> JsonObject:
-    """Return the capabilities that *request* needs and *caller* lacks; empty if none."""
+    """Return the capabilities that *request* needs and *caller* lacks."""
     name, part = _required_capability(request)
     declared = caller.capabilities.get(name) if caller is not None else None
     if not isinstance(declared, Mapping):
         return {name: {part: {}} if part and caller is None else {}}
-    # An elicitation capability without parts means forms, which once were the only kind.
+    # Elicitation without parts means forms, once the only kind.
     parts = declared or ({"form": {}} if name == "elicitation" else {})
     return {name: {part: {}}} if part and part not in parts else {}
 
 
 def _required_capability(request: types.InputRequest) -> tuple[str, str]:
-    """Return the capability that *request* needs, and the part of it that is needed.
-
-    The part is empty if the capability has no parts.
-    """
+    """Return the capability that *request* needs, and the needed part of it, or ""."""
     if isinstance(request, types.ListRootsRequest):
         return "roots", ""
     if isinstance(request, types.ElicitRequest):
@@ -346,7 +317,7 @@ def _required_capability(request: types.InputRequest) -> tuple[str, str]:
 
 
 def capability_error(server: str, error: MCPError) -> CallerError:
-    """Return the error for a call that *server* refused because the caller lacks a capability."""
+    """Return the error for a call that *server* refused for lack of a capability."""
     required = as_object(error.error.data).get("requiredCapabilities")
     missing = forwarded_capabilities(as_object(required))
     detail = f"needs a client that supports {', '.join(missing) or 'more'}, and this one does not"

@@ -1,7 +1,4 @@
-"""Targets of MCP servers: command or URL, and sign-in. The `repr` contains no secrets.
-
-Tokens are not part of a configuration. They are in a `TokenStore`.
-"""
+"""Targets of MCP servers: command or URL, and sign-in. The `repr` contains no secrets."""
 
 from __future__ import annotations
 
@@ -29,15 +26,13 @@ class TokenStore(Protocol):
 
     @property
     def fault(self) -> str:
-        """Reason why the last `read` could not read an existing text, with the remedy; empty after
-        success.
-        """
+        """Reason why the last `read` could not read an existing text, with the remedy, or ""."""
 
     def read(self) -> str | None:
         """Return the stored text; None if missing or unreadable."""
 
     def write(self, text: str) -> None:
-        """Store *text* in place of the previous text."""
+        """Store *text*."""
 
     def forget(self) -> None:
         """Delete the stored text. Repeated calls are harmless."""
@@ -45,7 +40,7 @@ class TokenStore(Protocol):
     def lock(self) -> AbstractContextManager[None]:
         """Return a lock that excludes other processes, if the store supports locks.
 
-        The lock may be acquired and released on different threads.
+        It may be acquired and released on different threads.
         """
 
 
@@ -61,21 +56,18 @@ class OAuth:
     scope: str = ""
     """Requested scopes, separated by spaces; empty requests the scopes that the server names."""
     client_id: str = ""
-    """Id of an OAuth client that was registered by hand; empty registers a new client (RFC
-    7591)."""
+    """Id of an OAuth client that was registered by hand; empty registers a client (RFC 7591)."""
     client_secret: str = field(default="", repr=False)
     client_metadata_url: str = ""
-    """An https URL of a document that describes the OAuth client. The URL is also the client's id.
-    Only some authorization servers support this."""
+    """An https URL of a document that describes the OAuth client; also the client's id. Only some
+    authorization servers support it."""
     callback_port: int = 0
     """Port on this machine to which the browser returns; 0 chooses a free one."""
     store: TokenStoreKind = "file"
-    """Kind of store for the tokens."""
     per_user: bool = False
-    """True if each user signs in. A sign-in of the gateway itself is then used only to list
-    tools."""
+    """True if each user signs in. The gateway's own sign-in is then used only for listings."""
     user_tokens: Callable[[str], TokenStore] | None = field(default=None, repr=False, compare=False)
-    """Returns the token store of one user. The argument is the key of the user."""
+    """Returns the token store for a user's key (see `user_key`)."""
     tokens: TokenStore | None = field(default=None, repr=False, compare=False)
     """Token store. With None, the server refuses every request until a person signs in."""
 
@@ -91,7 +83,7 @@ class OAuth:
             raise ConfigError(f"OAuth: store must be file or keyring, got {self.store!r}")
 
     def with_tokens(self, tokens: TokenStore) -> OAuth:
-        """Return a copy with the store *tokens*, unless a store is already set."""
+        """Return a copy with the store *tokens*, unless a store is set."""
         return self if self.tokens is not None else replace(self, tokens=tokens)
 
 
@@ -100,14 +92,12 @@ class TokenExchange:
     """Settings for exchanging each user's access token for a token of the server (RFC 8693)."""
 
     token_url: str = field(repr=False)
-    """URL of the token endpoint."""
     audience: str = ""
     resource: str = ""
     scope: str = ""
     """Scope of the new token. *audience*, *resource* and *scope* are sent only if not empty."""
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
-    """Client secret of the gateway at the token endpoint."""
     token: ExchangedToken | None = field(default=None, repr=False, compare=False)
     """Exchanged token of one user; with None, requests have only the configured headers."""
 
@@ -116,13 +106,10 @@ class ExchangedToken(Protocol):
     """Access token for a server, obtained in exchange for a user's own token."""
 
     subject: Secret
-    """The user's own token, from the last request of the user."""
+    """The user's own token, from the user's last request."""
 
     async def get(self, *, refused: str = "") -> str:
-        """Return the exchanged token.
-
-        A new token is requested if the last one has expired or equals *refused*, a token that the
-        server refused.
+        """Return the token; request a new one if it has expired or the server *refused* it.
 
         Raises:
             UpstreamError: If the exchange fails.
@@ -131,7 +118,7 @@ class ExchangedToken(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StdioServer:
-    """An MCP server that runs as a child process and uses its standard input and output.
+    """An MCP server that runs as a child process, reached by standard input and output.
 
     Example:
         >>> StdioServer("npx", ("-y", "server-memory"), env={"API_KEY": "secret"})
@@ -141,11 +128,11 @@ class StdioServer:
     command: str
     args: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Environment variables of the process, in addition to inherited ones such as PATH and HOME."""
+    """Variables of the process, in addition to inherited ones such as PATH and HOME."""
     cwd: Path | None = None
     written: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    """Environment variables as written in the configuration file, with unresolved references to
-    secrets; empty without a file."""
+    """Variables as written in the configuration file, with unresolved references to secrets; empty
+    without a file."""
 
     def __post_init__(self) -> None:
         if not self.command.strip():
@@ -153,17 +140,15 @@ class StdioServer:
 
     @property
     def launch(self) -> str:
-        """SHA-256 (hex) of the program, its arguments, its folder and the names of its
-        variables.
-        """
+        """SHA-256 (hex) of the program, arguments, folder and names of variables."""
         folder = "" if self.cwd is None else str(self.cwd)
         return _digest("stdio", self.command, self.args, folder, sorted(self.env))
 
     def approval_digest(self, key: bytes) -> str:
-        """Return the digest (hex) of the command and its environment variables, for approvals.
+        """Return the digest (hex) of the command and its variables, for approvals.
 
-        A variable that the file gives by reference is digested by its reference, so that the secret
-        may change. Any other variable is digested by its value, with the secret *key*.
+        Variables that the file gives by reference are digested by their reference, so that the
+        secret may change. Other values are digested with the secret *key*.
         """
         if not self.env:
             return self.launch
@@ -172,14 +157,14 @@ class StdioServer:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 (hex) of the whole configuration of the server. It does not reveal secrets."""
+        """SHA-256 (hex) of the whole configuration. It does not reveal secrets."""
         return _digest(self.launch, _mask(self.env))
 
 
 ApiOpener: TypeAlias = Callable[["HttpServer", Any, int], Awaitable[Any]]
 """Creates a server object of the mcp package from an HTTP API.
 
-The arguments are the API, a client with all guards, and the maximum size of a document in bytes."""
+The arguments are the API, a client with all guards, and the maximum document size in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,19 +178,17 @@ class HttpServer:
 
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Headers of every request."""
     auth: OAuth | TokenExchange | None = None
     """Sign-in or token exchange; None if the server needs neither."""
     sse: bool = False
     """True if the server uses HTTP with SSE as in MCP 2024-11-05."""
     openapi: str = field(default="", repr=False)
-    """URL or file of an OpenAPI document, if the target is an HTTP API and not an MCP server; else
-    empty.
-    For an API, ``url`` is the base URL of the API or the URL of the document. In the second case,
-    the document names a base URL on the same host.
-    """
+    """URL or file of the OpenAPI document, if the target is an HTTP API; else empty.
+
+    For an API, ``url`` is the API's base URL or the document's URL. In the second case, the
+    document names a base URL on the same host."""
     opener: ApiOpener | None = field(default=None, compare=False, repr=False)
-    """Creates a server object from the HTTP API. The gateway takes this function from a plugin."""
+    """Creates a server object from the HTTP API; comes from a plugin."""
 
     def __post_init__(self) -> None:
         try:
@@ -229,17 +212,17 @@ class HttpServer:
         return isinstance(auth, TokenExchange) or (isinstance(auth, OAuth) and auth.per_user)
 
     def approval_digest(self, key: bytes) -> str:  # noqa: ARG002  (as `StdioServer` has it)
-        """Return the digest (hex) of the server for approvals. *key* has no effect."""
+        """Return the digest (hex) for approvals. *key* has no effect."""
         return self.launch
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 (hex) of the whole configuration of the server. It does not reveal secrets."""
+        """SHA-256 (hex) of the whole configuration. It does not reveal secrets."""
         return _digest(self.launch, _mask(self.headers))
 
     @property
     def origin(self) -> str:
-        """Scheme, host and port of the URL. These parts contain no secrets."""
+        """Scheme, host and port of the URL, without secrets."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
@@ -259,7 +242,7 @@ def _digest(*parts: object) -> str:
 
 
 def _mask(values: Mapping[str, str]) -> list[tuple[str, str]]:
-    # Eight hex digits distinguish two values, but are too few to find a secret by trial.
+    # Eight digits distinguish two values, but are too few to find a secret by trial.
     return sorted((name, _digest(value)[:8]) for name, value in values.items())
 
 
@@ -268,8 +251,8 @@ def api_server(document: str, url: str, headers: Mapping[str, str]) -> HttpServe
 
     Args:
         document: URL or file of the OpenAPI document.
-        url: Base URL of the API; if empty, the document names a base URL on its own host.
-        headers: Headers for the API. They are not sent with the request for the document.
+        url: Base URL of the API; if empty, the document names one on its own host.
+        headers: Headers for the API. The request for the document does not have them.
 
     Raises:
         ConfigError: If the document is a file and *url* is empty, or a URL is invalid.
@@ -280,12 +263,7 @@ def api_server(document: str, url: str, headers: Mapping[str, str]) -> HttpServe
 
 
 def server_target(name: str, server: object | None, arguments: Mapping[str, object]) -> object:
-    """Return the target of a server that the host adds: a command, a URL or a server object.
-
-    Args:
-        name: Name of the server, for messages.
-        server: Server object, if given.
-        arguments: Other arguments of `Gateway.add_server` that describe the target.
+    """Return the target (command, URL or server object) in *arguments* of `Gateway.add_server`.
 
     Raises:
         ConfigError: If not exactly one target is given, or an argument has the wrong type.
@@ -302,11 +280,9 @@ def server_target(name: str, server: object | None, arguments: Mapping[str, obje
     return HttpServer(values["url"], values.get("headers", {})) if "url" in values else server
 
 
-# Written by hand, because importing a validation library would take most of the time of a start.
+# By hand, because importing a validation library would slow down the start.
 def _find_fault(key: str, value: object) -> str:
-    """Return a message about the wrong type of the argument *key*; empty if the type of *value* is
-    right.
-    """
+    """Return a message if the argument *key* has the wrong type, else ""."""
     expected, noun = _ARGUMENT_TYPES[key]
     if not isinstance(value, expected) or (key == "args" and isinstance(value, str | bytes)):
         return f"{key} must be {noun}"

@@ -1,10 +1,7 @@
-"""Session: one open MCP connection.
+"""One open MCP connection.
 
-* One task opens, holds and closes the connection, because anyio requires that the task that entered
-  a cancel scope also leaves it.
-* Other tasks of the same event loop use the session directly. If a task is cancelled, the SDK
-  notifies the server.
-* A session that has ended is never reopened, and no request is sent twice.
+One task opens and closes it, because anyio requires that the task which entered a cancel scope also
+leaves it.
 """
 
 from __future__ import annotations
@@ -57,9 +54,9 @@ _LIST_NOTIFICATIONS = (
 )
 _RESOURCE_NOT_FOUND = -32002
 _NOT_FOUND_CODES = frozenset({types.INVALID_PARAMS, _RESOURCE_NOT_FOUND})
-"""Error codes of servers for an unknown resource; the second code was used before 2026-07-28."""
+"""Error codes of servers for an unknown resource. -32002 was used before 2026-07-28."""
 _RESERVED_META_PREFIX = "io.modelcontextprotocol/"
-"""Prefix of metadata keys that a server sends about itself. Such metadata is not passed on."""
+"""Prefix of metadata keys that are not passed on to callers."""
 _MAX_MESSAGE_CHARS = 4000
 _UNSUBSCRIBE_TIMEOUT_S = 2.0
 """Maximum time to unsubscribe from a resource, in seconds."""
@@ -69,21 +66,17 @@ _UNSUBSCRIBE_TIMEOUT_S = 2.0
 class Session:
     """One MCP connection, which starts to open when the object is created.
 
-    The object must be created on the event loop that uses it.
+    Create the object on the event loop that uses it.
 
     Args:
-        server: Name that the host gave the server.
-        target: Target, as for `open_session`.
-        options: Limits of time and size.
-        on_change: Called when the server reports that a list (such as its tools) changed.
+        target: As for `open_session`.
+        on_change: Called when a list of the server (such as its tools) changed.
         can_be_asked: True if the session tells the server that callers can be asked.
         sign_in: Handler of a sign-in; None if no person can be asked.
     """
 
     close_timeout_s = 8.0
-    """Maximum time that `close` waits, in seconds. A child process that ignores every signal but
-    SIGKILL takes 4 s, and the SDK needs a little more.
-    """
+    """Maximum time that `close` waits, in seconds. A child that ignores SIGTERM needs over 4 s."""
 
     server: str
     target: object
@@ -118,7 +111,7 @@ class Session:
 
     @property
     def flood(self) -> errors.UpstreamFloodError | None:
-        """Error of a server that was disconnected because it sent too much; else None."""
+        """Error of a server that was disconnected because it sent too much, or None."""
         why = self._callbacks.traffic.flood
         return errors.UpstreamFloodError(self.server, why) if why else None
 
@@ -143,18 +136,16 @@ class Session:
         with self._map_errors("tools/list", "list_timeout_s"):
             listing = await read_listing(session, self.server, self.options)
             if self._is_closed:
-                # Closing the session may have cut the listing, so it is not the complete listing of
-                # the server.
+                # Closing the session may have cut the listing short.
                 raise BrokenPipeError
             return listing
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
-        """Call a tool, once. See `Source.call`."""
+        """Call a tool once. See `Source.call`."""
         with self._map_errors("tools/call"):
             try:
-                # `ClientSession.call_tool` is not used. It lists the tools after the call to check
-                # the answer
-                # against their schemas, and loses the answer if the listing or the check fails.
+                # `ClientSession.call_tool` would list the tools to check the answer, and lose the
+                # answer if that fails.
                 params = {"name": tool, "arguments": dict(arguments)}
                 result = await self._send("tools/call", params)
             except MCPError as error:
@@ -164,7 +155,7 @@ class Session:
             return _to_invoke_result(tool_id, result, max_bytes=self.options.max_result_bytes)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Send a request that changes nothing. See `ResourceSource.ask`."""
+        """See `ResourceSource.ask`."""
         with self._map_errors(method, not_found=_NOT_FOUND_CODES):
             result = await self._send(method, params)
             meta = result.pop("_meta", {})
@@ -177,7 +168,7 @@ class Session:
             return result
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
-        """Report changes of the resource *uri* until the watching ends. See `Watchable.watch`."""
+        """Report changes of *uri* until the session ends. See `Watchable.watch`."""
         session = await self.ready()
         not_found = _NOT_FOUND_CODES | {types.METHOD_NOT_FOUND}
         with self._map_errors("resources/subscribe", not_found=not_found):
@@ -207,7 +198,7 @@ class Session:
             raise
 
     async def close(self) -> None:
-        """End the connection and wait until the child process has ended."""
+        """End the connection, and wait until the child process has ended."""
         self._is_closed = True
         self._ending.set()
         if not self._opened.is_set():
@@ -217,7 +208,7 @@ class Session:
             owner.cancel()
 
     async def _send(self, method: str, params: JsonObject) -> dict[str, Any]:
-        """Send a request of *method*. If the result requires input, ask the caller and repeat."""
+        """Send a request. While its result requires input, ask the caller and send it again."""
         session = await self.ready()
         async with self._calls.start() as call:
 
@@ -269,11 +260,8 @@ class Session:
     ) -> Iterator[None]:
         """Convert errors of the SDK in the block to errors of this package.
 
-        Args:
-            method: MCP method of the request.
-            limit: Name of the option that contains the time limit of the request.
-            not_found: Error codes which mean that the request was wrong, for example an unknown
-                URI.
+        *limit* names the option with the time limit. *not_found* are the error codes for a wrong
+        request, for example an unknown URI.
         """
         try:
             with quiet_libraries(self.server):
@@ -303,10 +291,7 @@ class Session:
 
 
 def _to_invoke_result(tool_id: str, result: dict[str, Any], *, max_bytes: int) -> InvokeResult:
-    """Return the result of a tool call.
-
-    If the JSON of *result* is larger than *max_bytes*, an error result is returned instead.
-    """
+    """Return the result of a tool call; an error if its JSON is larger than *max_bytes*."""
     answer = {key: result[key] for key in ("content", "structuredContent") if key in result}
     size = len(json.dumps(answer, ensure_ascii=False))
     if size > max_bytes:
@@ -331,14 +316,14 @@ def _to_content(block: JsonObject) -> Content:
 async def sign_in(
     server: str, target: HttpServer, options: UpstreamOptions, on_address: Callable[[str], None]
 ) -> Listing:
-    """Let a person sign in to *target*, store the tokens, and return the listing of the server.
+    """Let a person sign in to *target*, store the tokens, and return the server's listing.
 
-    Tokens are replaced only after the new ones worked, so that a failed sign-in loses nothing.
+    A failed sign-in keeps the old tokens. ``connect_timeout_s`` limits the whole sign-in.
 
     Args:
-        server: Name that the host gave the server.
+        server: Name of the server in the gateway.
         target: Server. Its ``auth`` has the OAuth client and the token store.
-        options: Options. ``connect_timeout_s`` also limits the time that the person takes.
+        options: Limits of time and size.
         on_address: Called with the URL at which the person signs in.
 
     Raises:
@@ -352,8 +337,7 @@ async def sign_in(
         )
 
     def show_checked(url: str) -> None:
-        # The person's browser opens this URL, so it must pass the same checks as the gateway's
-        # requests.
+        # The person's browser opens this URL, so check it like requests.
         check_url(url, options.private_hosts, local=is_local(target.url))
         on_address(url)
 

@@ -1,8 +1,7 @@
 """Skills of servers: entries of the extension ``io.modelcontextprotocol/skills`` (SEP-2640). Pure.
 
-A skill is a folder of files, each of which is a resource. The URI of a skill is the URI of its
-``SKILL.md``. Its entry repeats the front matter and lists all files with their digests, so that an
-approval of the entry covers the contents of all files.
+A skill is a folder of files, each of which is a resource. Its URI is the URI of its ``SKILL.md``.
+Its entry lists all files with their digests, so that an approval covers their contents.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ from gateway.types import Hints, JsonObject, ToolDefinition
 
 EXTENSION = "io.modelcontextprotocol/skills"
 FRONT, FILES = "frontmatter", "resources"
-"""Keys of a skill's entry (front matter, list of files), also used in the details of its
-definition."""
+"""Keys of a skill's entry and of its definition's details: front matter, list of files."""
 FILE = "SKILL.md"
 DYNAMIC = "dynamic"
 """Value of an entry's list of files if the contents of the files are generated when read."""
@@ -31,19 +29,19 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 def is_skill_name(name: object) -> bool:
-    """Return whether *name* is a valid name of a skill, and so of the last folder of its URI."""
+    """Return whether *name* is valid for a skill, and so for the last folder of its URI."""
     return (
         isinstance(name, str) and len(name) <= MAX_NAME_CHARS and _NAME.fullmatch(name) is not None
     )
 
 
 def is_file_of(skill: str, uri: str) -> bool:
-    """Return whether the file at *uri* is in the folder of the skill whose own URI is *skill*."""
+    """Return whether the file *uri* is in the folder of the skill with the URI *skill*."""
     return skill.endswith(f"/{FILE}") and uri.startswith(skill.removesuffix(FILE))
 
 
 def find_skill_fault(item: JsonObject, uri: str) -> str:
-    """Return the problem with the skill entry *item* at *uri*, or an empty string."""
+    """Return the problem with the skill entry *item* at *uri*, or ""."""
     front = item.get(FRONT)
     if not isinstance(front, dict) or not isinstance(front.get("description"), str):
         return "its front matter is not an object with a name and a description"
@@ -75,9 +73,7 @@ def _is_file(file: JsonObject, root: str) -> bool:
 
 
 def parse_skill(item: JsonObject, uri: str, *, max_chars: int) -> ToolDefinition:
-    """Return the definition of the skill entry *item*, which has passed all checks. Its name is its
-    URI.
-    """
+    """Return the definition of the skill entry *item*, which has passed all checks."""
     front = item[FRONT]
     assert isinstance(front, dict)  # noqa: S101  (find_skill_fault has checked it)
     return ToolDefinition(
@@ -99,9 +95,7 @@ def file_of(uri: str, content: bytes) -> JsonObject:
 
 
 def is_as_listed(content: JsonObject, file: JsonObject) -> bool:
-    """Return whether *content*, as read from the server, has the digest and size of the listed
-    *file*.
-    """
+    """Return whether *content*, as read, has the digest and size of the listed *file*."""
     text, blob = content.get("text"), content.get("blob")
     try:
         raw = text.encode() if isinstance(text, str) else base64.b64decode(str(blob))

@@ -3,8 +3,8 @@
 A URL in a configuration, or a redirect, may lead to a service that trusts its whole network
 (server-side request forgery; CVE-2026-26118).
 
-* A host name is resolved once. Its addresses are checked, and the connection goes to a checked
-  address. If the name resolves to another address later, this has no effect.
+* A host name is resolved once, and the connection goes to a checked address, so that a later
+  change of the address has no effect.
 * With a proxy, the same checks apply if this machine can resolve the name. The proxy gets the name.
 * IP addresses are accepted only in their usual form, because programs interpret others differently.
 """
@@ -27,15 +27,14 @@ from gateway.errors import ConfigError
 from gateway.options.environment import proxy_of
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
-"""Returns the IP addresses of a host name (host, port)."""
+"""Returns the IP addresses of a host and port."""
 _Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _PORTS = {"https": 443, "http": 80}
 _NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-"""Pattern of a number. A host name whose last label is a number is an IP address (WHATWG URL,
-3.5)."""
+"""Pattern of a number. A host whose last label is a number is an IP address (WHATWG URL, 3.5)."""
 _PRIVATE_DOMAIN = re.compile(r"([^.]+|.*\.(localhost|local|internal|home\.arpa))\.?")
 """Pattern of host names that only a private network resolves (RFC 6761, 6762, 8375, and ICANN's
 .internal)."""
@@ -56,10 +55,10 @@ _METADATA_ADDRESSES = [
         *("168.63.129.16", "192.0.0.192", "100.100.100.200", "fd00:ec2::254", "fd20:ce::254"),
     )
 ]
-"""Addresses of cloud metadata services, which give out credentials. Metadata services at link-local
-addresses are not listed, because all link-local addresses are refused."""
+"""Addresses of cloud metadata services, which give out credentials. Link-local addresses are not
+listed, because all of them are refused."""
 _RESOLVE_TIMEOUT_S = 2.0
-"""Maximum time in seconds to resolve a host name on this machine if a proxy also resolves it."""
+"""Maximum time to resolve a host name that a proxy also resolves, in seconds."""
 
 
 async def resolve_host(host: str, port: int) -> list[str]:
@@ -72,7 +71,7 @@ async def resolve_host(host: str, port: int) -> list[str]:
 class GuardedTransport(httpx2.AsyncBaseTransport):
     """HTTP transport that checks the target of each request, including redirects.
 
-    If the environment configures a proxy for a host, requests to this host go through the proxy.
+    Requests go through the proxy of the environment, if any.
 
     Args:
         private_hosts: See `UpstreamOptions.private_hosts`.
@@ -99,7 +98,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         """Host names that this machine cannot resolve, because only the proxy knows them."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Check the target of *request*, then send the request to a checked address.
+        """Send *request* to a checked address.
 
         Raises:
             ConfigError: If the target is not allowed.
@@ -116,8 +115,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         return await self._send(request, last)
 
     async def _send(self, request: httpx2.Request, address: str) -> httpx2.Response:
-        # The request is copied because redirects and retries need the host name of the original
-        # request.
+        # Copied, because redirects and retries need the host name of the original request.
         addressed = httpx2.Request(
             request.method,
             request.url.copy_with(host=address),
@@ -161,7 +159,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
 @cache
 def _ssl_context() -> ssl.SSLContext:
-    """Return the shared TLS context. Creating one takes tens of milliseconds."""
+    """Return the shared TLS context, because creating one takes tens of milliseconds."""
     return httpx2.create_ssl_context(trust_env=False)
 
 
@@ -181,13 +179,7 @@ def is_local(url: str) -> bool:
 
 
 def check_url(url: str | httpx2.URL, private_hosts: Iterable[str], *, local: bool = True) -> None:
-    """Check *url* as written, without resolving its host.
-
-    Args:
-        url: Target of a request.
-        private_hosts: Names and networks of private hosts that are allowed, as for
-            `GuardedTransport`.
-        local: True if this machine is an allowed target.
+    """Check *url* as written, without resolving its host. *local* allows this machine.
 
     Raises:
         ConfigError: If the URL is not allowed.
@@ -218,12 +210,12 @@ def _proxy_of(url: httpx2.URL) -> str:
 
 
 def _host_of(url: httpx2.URL) -> str:
-    """Return the host of *url* in the form used in requests: ASCII, lower case."""
+    """Return the host in the form used in requests: ASCII, lower case."""
     return url.raw_host.decode("ascii").casefold()
 
 
 def _parse_address(host: str) -> _Address | None:
-    """Parse *host* as an IP address; return None if *host* is a name.
+    """Parse *host* as an IP address; return None if it is a name.
 
     Raises:
         ValueError: If *host* is neither a name nor an IP address in its usual form.
@@ -264,9 +256,7 @@ def _private_error(host: str) -> ConfigError:
 
 
 def _is_listed(host: str, address: _Address | None, private_hosts: Iterable[str]) -> bool:
-    """Return whether *private_hosts* contains the name *host*, or a network that contains
-    *address*.
-    """
+    """Return whether *private_hosts* has the name *host*, or a network with *address*."""
     for entry in private_hosts:
         try:
             network = ipaddress.ip_network(entry.strip("[]"), strict=False)
@@ -280,7 +270,7 @@ def _is_listed(host: str, address: _Address | None, private_hosts: Iterable[str]
 
 
 def _embedded_ipv4(address: _Address) -> _Address:
-    """Return the IPv4 address that the IPv6 *address* embeds; else return *address* itself."""
+    """Return the IPv4 address that *address* embeds, else *address*."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address in _NAT64:

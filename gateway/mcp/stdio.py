@@ -1,11 +1,7 @@
 """Transport for the SDK: JSON-RPC over the pipes of a child process, one message a line.
 
-* The child runs without a shell in its own process group. All processes that it started end with
-  it.
 * A line beyond the limit is skipped, not stored. Only the request that it answers fails.
 * Lines that are not messages are skipped, because real servers print to standard output.
-* If the child ended before a request was written, the error shows that the request may be sent
-  again.
 """
 
 from __future__ import annotations
@@ -40,49 +36,40 @@ from gateway.runtime.secret_scanner import find_in_arguments, find_secret
 from gateway.runtime.text import clean
 
 _GRACE_S = 2.0
-"""Maximum time in seconds for each of two steps: the server ends after its standard input is
-closed, as MCP asks, and its process group ends after SIGTERM. SIGKILL follows.
-"""
+"""Maximum time in seconds until the server ends after its input is closed (as MCP requires), and
+until its group ends after SIGTERM. SIGKILL follows."""
 _KILL_TIMEOUT_S = 2.0
-"""Maximum time until the event loop notices that the killed child has ended, in seconds."""
+"""Maximum time until the event loop notices that a killed child has ended, in seconds."""
 _POLL_S = 0.01
 _CHUNK_BYTES = 1 << 16
 _MAX_SKIPPED_FACTOR = 16
 """Maximum length of a skipped line, as a multiple of the maximum message length. A longer line ends
 the connection."""
 _END_BYTES = 200
-"""Number of bytes kept from the beginning, and from the end, of a line that is too long."""
+"""Number of bytes kept from each end of a line that is too long."""
 _MAX_LOG_CHARS = 4096
 _LOG_LINES_PER_S = 500
 _LOG_BURST_LINES = 5000
-"""Number of lines on standard error that a child may write at once. A child that writes more has to
-wait."""
+"""Number of standard error lines that a child may write at once before it has to wait."""
 _MIN_SECRET_CHARS = 6
 _REDACTED = "***"
 _MAX_LAST_LINE_CHARS = 200
-"""Maximum length of each of the last lines of standard error that are kept, in characters."""
+"""Maximum length of each line in `LastLines`, in characters."""
 _LAST_LINES_TIMEOUT_S = 0.5
-"""Maximum time in seconds to read the last lines of standard error, if another process still holds
-the pipe."""
+"""Maximum time to read the last lines of standard error, in seconds. Another process may hold the
+pipe."""
 _MARK_VARIABLE = "TOOL_GATEWAY_CHILD"
-"""Environment variable that identifies all descendants of a child. Its value is the marks of all
-outer children, followed by the mark of the child.
-"""
+"""Environment variable that identifies all descendants of a child. It contains the marks of all
+outer children, followed by the mark of the child."""
 _RUNNING: WeakKeyDictionary[Process, bytes] = WeakKeyDictionary()
-"""Marks (values for `_MARK_VARIABLE`) of the children that still run, keyed by process."""
+"""Marks of the children that still run, keyed by process."""
 
 
 @asynccontextmanager
 async def open_stdio(
     server: str, target: StdioServer, traffic: Traffic
 ) -> AsyncIterator[tuple[Incoming, Outgoing]]:
-    """Start *target*, yield its two streams, and end it with all processes that it started.
-
-    Args:
-        server: Name of the server, for the log.
-        target: Command to run.
-        traffic: Counter of the incoming data, with the limits of size.
-    """
+    """Start *target*, yield its two streams, and end it with its descendants."""
     spans = find_in_arguments(target.args)
     secrets = (
         *target.env.values(),
@@ -112,8 +99,7 @@ def open_stderr_log(
 
     Args:
         server: Name of the server, written before each line.
-        secrets: Texts that are never logged. Short ones are ignored, because they would hide too
-            much.
+        secrets: Texts that are never logged, unless very short.
         last: Receives the last lines, shortened, and an event at the end of the output.
     """
     read, write = os.pipe()
@@ -138,7 +124,6 @@ def open_stderr_log(
 
 
 def _redact(line: str) -> str:
-    """Return *line* without texts that look like a secret."""
     for _ in range(_MAX_LAST_LINE_CHARS):
         span = find_secret("", line)
         if span is None or line[slice(*span)] == _REDACTED:
@@ -150,14 +135,13 @@ def _redact(line: str) -> str:
 async def start_process(target: StdioServer, stderr: TextIO, *, umask: int = -1) -> Process:
     """Start the program of *target*, without a shell, in its own process group.
 
-    The program inherits a few harmless variables (such as PATH and HOME), the variables of
-    *target*, and this process's umask unless *umask* is given.
+    It inherits a few harmless variables (such as PATH and HOME), and the umask if *umask* is -1.
 
     Raises:
         OSError: If the program cannot be started.
         ValueError: If an argument contains a NUL character.
     """
-    # Shielded, because a process that starts while its caller is cancelled would never be stopped.
+    # Shielded, because a process that starts while its caller is cancelled would never stop.
     with anyio.CancelScope(shield=True):
         inherited = variables(frozenset({_MARK_VARIABLE})).get(_MARK_VARIABLE, "")
         mark = uuid4().hex
@@ -179,11 +163,9 @@ async def start_process(target: StdioServer, stderr: TextIO, *, umask: int = -1)
 
 
 async def stop_process(process: Process, *, grace_s: float = _GRACE_S) -> None:
-    """Close the input of *process*, wait, then end its whole group, and wait for the end.
+    """Close the input of *process*, end its whole group, and wait for the end.
 
-    Args:
-        process: Process from `start_process`.
-        grace_s: Maximum time to end by itself, and again after SIGTERM, in seconds.
+    *grace_s* is the maximum time to end by itself, and again after SIGTERM.
     """
     with anyio.CancelScope(shield=True):
         if process.stdin is not None:
@@ -193,12 +175,11 @@ async def stop_process(process: Process, *, grace_s: float = _GRACE_S) -> None:
                 _send_signal(process, force=False)
                 await _wait_until_gone(process, grace_s)
         finally:
-            # Needed even if the process ended by itself, because its descendants may still run.
+            # Descendants may still run, even if the process ended by itself.
             kill_all(process)
         await _wait_until_gone(process, _KILL_TIMEOUT_S)
-        # A descendant outside the group may hold the pipe open. The reader of the pipe would then
-        # never
-        # end, and asyncio has no public way to close it.
+        # A descendant outside the group may hold the pipe open forever, and asyncio has no public
+        # way to close it.
         transport = getattr(process, "_transport", None)
         if transport is not None:
             with suppress(PermissionError, ProcessLookupError):
@@ -206,7 +187,7 @@ async def stop_process(process: Process, *, grace_s: float = _GRACE_S) -> None:
 
 
 def kill_all(*processes: Process) -> None:
-    """Kill *processes* and all their descendants at once; without arguments, all running children.
+    """Kill *processes* and their descendants; without arguments, all running children.
 
     On systems with /proc (Linux), descendants that left the process group are also killed.
     """
@@ -219,13 +200,13 @@ def kill_all(*processes: Process) -> None:
             variables = environment.read_bytes()
             if any(mark in variables for mark in marks):
                 os.kill(int(environment.parent.name), signal.SIGKILL)
-    # Removed only now, because another thread that ends this program must still find the children.
+    # Last, because another thread that ends this program must still find the children.
     for process in chosen:
         _RUNNING.pop(process, None)
 
 
 async def _wait_until_gone(process: Process, limit_s: float) -> bool:
-    # `process.wait()` would also wait until the pipes close, and a descendant may hold them open.
+    # `process.wait()` would also wait for the pipes, which a descendant may hold open.
     with anyio.move_on_after(limit_s):
         while process.returncode is None:  # noqa: ASYNC110  (there is no such event)
             await asyncio.sleep(_POLL_S)
@@ -241,7 +222,7 @@ def _send_signal(process: Process, *, force: bool) -> None:
 
 
 class Outgoing(ObjectSendStream[SessionMessage]):
-    """Stream of messages to the standard input of a child."""
+    """Stream of messages to a child's standard input."""
 
     def __init__(self, pipe: asyncio.StreamWriter) -> None:
         self._pipe = pipe
@@ -267,15 +248,17 @@ class Outgoing(ObjectSendStream[SessionMessage]):
         try:
             await self._pipe.drain()
         except ConnectionError:
-            # Some bytes were sent. The reader will notice the end of the connection.
+            # Some bytes were sent, so the reader reports the end of the connection.
             log.debug("a child ended while it was written to")
 
     async def aclose(self) -> None:
-        """Do nothing. `open_stdio` closes the pipe and ends the child in the right order."""
+        """Do nothing, because `open_stdio` closes the pipe and ends the child in the right
+        order.
+        """
 
 
 class Incoming(ObjectReceiveStream[SessionMessage]):
-    """Stream of messages from a child, until the child closes its output or exceeds its limits."""
+    """Stream of messages from a child, until its output ends or exceeds the limits."""
 
     def __init__(self, server: str, pipe: asyncio.StreamReader, traffic: Traffic) -> None:
         self._server = server
@@ -310,10 +293,7 @@ class Incoming(ObjectReceiveStream[SessionMessage]):
         """Do nothing. `open_stdio` closes the pipe."""
 
     def _fail_request(self, line: bytes, why: str) -> SessionMessage:
-        """Return an error answer for the request that *line* answers.
-
-        If the request is unknown, the connection ends. *why* is the reason for the log.
-        """
+        """Return an error answer to the request that *line* answers. If unknown, end the stream."""
         log.debug("%s: a message %s", self._server, why)
         answer = ANSWER.match(line)
         request = answer and (answer["first"] or answer["last"])
@@ -323,10 +303,10 @@ class Incoming(ObjectReceiveStream[SessionMessage]):
         return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(request), error=error))
 
     async def _read_line(self) -> tuple[bytes, bool]:
-        """Return the next line, and False if it is too long. The middle of a long line is left out.
+        """Return the next line, and False if it is too long and lacks its middle.
 
         Raises:
-            anyio.EndOfStream: If the child has closed its output.
+            anyio.EndOfStream: If the child has closed its output or exceeds its limits.
         """
         line = bytearray()
         size = 0

@@ -1,8 +1,6 @@
 """Supervisor of one server's connection, which is opened when needed, shared and replaced.
 
 * A server never has two sessions at a time, because two child processes could use the same files.
-* Opening a session is retried at growing intervals. A circuit breaker skips a server that keeps
-  failing. An error that the server answers is not a failure.
 * A cancelled caller does not affect others, because opening and closing run in separate tasks.
 
 All functions here run on one event loop.
@@ -44,23 +42,19 @@ class Connection(Protocol):
 
     @property
     def flood(self) -> UpstreamError | None:
-        """Error of a server that was disconnected because it sent too much; else None."""
+        """Error of a server that was disconnected because it sent too much, or None."""
 
     async def ready(self) -> object:
-        """Wait until the connection is open.
-
-        Raises the error of the connection if it cannot be opened.
-        """
+        """Wait until the connection is open; raise its error if it cannot be opened."""
 
     async def close(self) -> None:
         """End the connection."""
 
 
 class ServerSession(Connection, Protocol):
-    """Session of a server, with the requests that it sends.
+    """Session of a server, implemented by `gateway.mcp.session.Session`.
 
-    `gateway.mcp.session.Session` implements this protocol. That module imports mcp, which must not
-    be loaded when a gateway starts with stored listings.
+    That module imports mcp, which must not be loaded when a gateway starts with stored listings.
     """
 
     async def list_tools(self) -> Listing:
@@ -84,7 +78,6 @@ class Supervisor(Generic[C]):
     """Owner of the one connection of a server.
 
     Args:
-        server: Name of the server, for messages.
         connect: Starts to open a connection.
         options: Limits, retries and circuit breaker.
         clock: Monotonic clock, in seconds.
@@ -98,7 +91,6 @@ class Supervisor(Generic[C]):
 
     def __post_init__(self) -> None:
         self.breaker = Breaker(self.options, clock=self.clock)
-        """Circuit breaker of the server."""
         self._slots = asyncio.Semaphore(self.options.max_in_flight)
         self._connection: C | None = None
         self._opening: asyncio.Task[C] | None = None
@@ -107,13 +99,12 @@ class Supervisor(Generic[C]):
         self.fault: UpstreamError | None = None
         """Error of the last use of the connection; None if it succeeded."""
         self.failing_since: float | None = None
-        """Time of the first failure since the last success, on the monotonic clock; None after a
-        success."""
+        """Monotonic time of the first failure since the last success; None after a success."""
         self._last_failure_cause: object = None
         self._stale_connection: C | None = None
         self._closed = False
         self.in_flight = 0
-        """Number of uses of the connection that currently run."""
+        """Number of running uses of the connection."""
 
     @property
     def state(self) -> ConnectionState:
@@ -128,17 +119,15 @@ class Supervisor(Generic[C]):
 
     @property
     def healthy(self) -> bool:
-        """True if the next use is expected to work; True before the first use."""
+        """True if the next use is expected to work."""
         alive = self._connection is not None and self._opening is None and self._connection.alive
         return not self.breaker.is_open and (alive or not self.fault)
 
     async def use(self, work: Callable[[C], Awaitable[T]], *, unlimited: bool = False) -> T:
         """Run *work* with an open connection, and return its result.
 
-        Args:
-            work: Function that uses the connection.
-            unlimited: True if the work lasts as long as the connection. It then does not count
-                against `UpstreamOptions.max_in_flight`.
+        *unlimited* work lasts as long as the connection, and so does not count against
+        `UpstreamOptions.max_in_flight`.
 
         Raises:
             UpstreamUnavailableError: If the server failed too often in a row, or is busy.
@@ -170,7 +159,7 @@ class Supervisor(Generic[C]):
             return result
 
     def refuse(self) -> bool:
-        """Refuse all further uses; return True if a connection is left that `close` must end."""
+        """Refuse all further uses; return True if `close` must end a connection."""
         self._closed = True
         return any((self._connection, self._opening, self._closing))
 
@@ -190,10 +179,7 @@ class Supervisor(Generic[C]):
 
     @asynccontextmanager
     async def _slot(self, *, unlimited: bool) -> AsyncIterator[None]:
-        """Wait until the number of uses is below the limit, then count a use during the block.
-
-        The idle timer starts after the last use.
-        """
+        """Wait until there is a free slot, and count a use during the block."""
         if not unlimited:
             await self._acquire_slot()
         self.in_flight += 1
@@ -232,13 +218,13 @@ class Supervisor(Generic[C]):
         if error.kind in _ANSWERED_FAULTS:
             self.breaker.record_success()
             return
-        # One lost connection is one failure, even if several calls were waiting for an answer.
+        # One lost connection is one failure, even for several waiting calls.
         cause = error if connection is None or error.kind not in _ENDING_FAULTS else connection
         if cause is not self._last_failure_cause:
             self._last_failure_cause = cause
             self.breaker.record_failure(trip=error.kind == "flood")
             if self.breaker.is_open:
-                # The connection may hang forever, so the next attempt opens a new session.
+                # The connection may hang forever, so the next attempt opens a new one.
                 self._stale_connection = connection
 
     async def _usable_connection(self) -> C:
@@ -289,7 +275,6 @@ class Supervisor(Generic[C]):
             self._idle_timer = None
 
     def _close_idle(self) -> None:
-        """End the session if it is idle. The next use opens a new one."""
         self._idle_timer = None
         if self._opening is not None:
             return
@@ -300,6 +285,6 @@ class Supervisor(Generic[C]):
 
 def _start_task(work: Coroutine[object, object, T], name: str) -> asyncio.Task[T]:
     task = asyncio.create_task(work, name=name)
-    # Read the outcome, because asyncio would warn about it if the caller was cancelled.
+    # Asyncio would warn about an outcome that a cancelled caller did not read.
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return task

@@ -1,7 +1,6 @@
 """Exchange of a user's access token for a token of a server (RFC 8693).
 
-A user's own token is sent only to the token endpoint, never to a server. The exchanged token is
-cached per user and server until it expires or the server refuses it.
+The user's own token is sent only to the token endpoint, never to a server.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ _DEFAULT_LIFE_S = 60.0
 _PER_TOKEN_CLAIMS = frozenset(
     {"exp", "iat", "nbf", "auth_time", "jti", "sid", "session_state", "uti", "aio", "rh"}
 )
-"""Claims of a JSON Web Token that differ in each token of the same grant. The last three are
-Entra's."""
+"""Claims that differ in each token of the same grant. The last three are Entra's."""
 _ERROR_CODE = re.compile(r"[a-z_]{1,40}")
 _OK = 200
 
@@ -45,9 +43,8 @@ class _Refusal(BaseModel):
 def grant_of(token: Secret) -> str:
     """Return a digest of the claims of *token*, except for claims that differ in each token.
 
-    Tokens with equal digests are exchanged only once. All other claims count, because the token
-    endpoint may decide by any claim. The signature was checked when the token arrived. A token that
-    is not a JSON Web Token is digested as a whole.
+    Tokens with equal digests are exchanged only once. A token that is not a JSON Web Token is
+    digested as a whole. The signature was checked when the token arrived.
     """
     text = token.reveal()
     try:
@@ -60,14 +57,7 @@ def grant_of(token: Secret) -> str:
 
 
 class UserToken:
-    """A `gateway.mcp.servers.ExchangedToken` of one user for one server.
-
-    Args:
-        server: Name of the server, for messages.
-        exchange: Token endpoint, and scope of the token.
-        make_client: Creates the HTTP client for the token endpoint.
-        clock: Monotonic clock, in seconds.
-    """
+    """An `ExchangedToken`. *make_client* creates the HTTP client for the token endpoint."""
 
     def __init__(
         self,
@@ -88,11 +78,7 @@ class UserToken:
         """The user's own token, from the last request of the user."""
 
     async def get(self, *, refused: str = "") -> str:
-        """Return the exchanged token.
-
-        A new token is requested if the last one has expired or equals *refused*, a token that the
-        server refused.
-        """
+        """See `ExchangedToken.get`."""
         async with self._lock:
             if not self._token or self._token == refused or self._clock() >= self._until:
                 self._token = ""
@@ -131,10 +117,7 @@ class UserToken:
 
 
 def _refusal_reason(response: httpx2.Response) -> str:
-    """Return the reason why the token endpoint refused an exchange: its error code or HTTP status.
-
-    Other texts of the response are not trusted.
-    """
+    """Return the error code or HTTP status of a refusal, because other texts are not trusted."""
     try:
         code = _Refusal.model_validate_json(response.content).error
     except ValidationError:
@@ -144,12 +127,7 @@ def _refusal_reason(response: httpx2.Response) -> str:
 
 
 class ExchangeAuth(httpx2.Auth):
-    """Adds the exchanged token of one user to requests. If it is refused, retries once with a new
-    token.
-
-    Args:
-        token: Exchanged token of the user.
-    """
+    """Adds a user's exchanged token to requests. If refused, retries once with a new token."""
 
     def __init__(self, token: ExchangedToken) -> None:
         self._token = token

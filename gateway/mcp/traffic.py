@@ -1,12 +1,10 @@
 """Limits on the data that a server sends over one connection, counted before parsing.
 
-* Bytes: if a server sends faster than its rate, the gateway reads more slowly. No data is lost.
+* Bytes: if a server sends faster than its rate, the gateway reads more slowly.
 * Messages: each request of the gateway permits one. A server that sends too many others is
   disconnected. So is a server that does not read the answers to its own requests.
 * Values: a message with too many JSON values is not parsed, because a few megabytes of them take
   hundreds of megabytes in memory.
-
-Limits are counts instead of processing times, so that they are the same on every machine.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ _BURST_S = 4
 _PAUSE_BELOW_SHARE = 0.75
 """Share of the message burst below which the gateway pauses after each message."""
 _PAUSE_S = 0.001
-"""Pause after a message when less than that share of the message burst is left, in seconds."""
+"""Length of this pause, in seconds."""
 _MAX_UNREAD_ANSWERS = 100
 _MAX_LAST_LINES = 5
 _STEP_BYTES = 1 << 16
@@ -34,9 +32,7 @@ _OTHER_BYTES = bytes(set(range(256)) - set(b'"{[,\n\r'))
 
 
 class Bucket:
-    """A token bucket for limiting a rate. It gains *rate* tokens a second and contains at most
-    *burst*.
-    """
+    """A token bucket with *rate* new tokens a second, up to *burst*."""
 
     def __init__(self, rate: float, burst: float, *, clock: Clock = time.monotonic) -> None:
         self._rate, self._burst, self._clock = rate, burst, clock
@@ -55,7 +51,7 @@ class Bucket:
 
     @property
     def share_left(self) -> float:
-        """Remaining share of *burst* after the last `take`; negative while tokens are missing."""
+        """Remaining share of *burst* after the last `take`; negative if tokens are missing."""
         return self._remaining / self._burst
 
 
@@ -70,10 +66,7 @@ class LastLines:
 class Traffic:
     """Counter of the data that a server sends over one connection.
 
-    Args:
-        options: Limits on bytes, messages and values.
-        on_flood: Called once if the server exceeds a limit, to end the connection.
-        clock: Monotonic clock, in seconds.
+    *on_flood* is called once if the server exceeds a limit, to end the connection.
     """
 
     def __init__(
@@ -96,22 +89,17 @@ class Traffic:
         self._answers = 0
 
     async def pace(self, size: int) -> None:
-        """Count *size* received bytes, and wait while the connection exceeds its byte rate.
-
-        Even without waiting, other tasks get a turn.
-        """
+        """Count *size* bytes, and wait while they exceed the byte rate. Other tasks get a turn."""
         await asyncio.sleep(self._bytes.take(size))
 
     def expect_answer(self) -> None:
-        """Permit one more message from the server: the answer to a request that the gateway
-        sent.
-        """
+        """Permit one more message, the answer to a request that the gateway sent."""
         self._messages.take(-1)
 
     async def admit(self, count: int = 1) -> bool:
         """Count *count* received messages; return whether the connection may continue.
 
-        Before returning, the tasks started by earlier messages get a turn.
+        The tasks started by earlier messages get a turn.
         """
         if self._messages.take(count):
             limit = self.options.max_messages_per_s
@@ -125,10 +113,9 @@ class Traffic:
 
     @contextmanager
     def answering(self) -> Iterator[bool]:
-        """Count an answer to a request of the server as unread during the block.
-
-        Yields:
-            True if the answer may be sent; False if the connection has to end.
+        """Count an unread answer to a server's request during the block; yield False if the
+        connection
+        has to end.
         """
         if self._answers == _MAX_UNREAD_ANSWERS:
             self.end(f"does not read the answers to {_MAX_UNREAD_ANSWERS} requests of its own")
@@ -139,7 +126,7 @@ class Traffic:
             self._answers -= 1
 
     def end(self, why: str) -> None:
-        """End the connection because of *why*. Only the first reason is stored."""
+        """End the connection. Only the first reason is stored."""
         if not self.flood:
             self.flood = why
             self._on_flood()
@@ -156,7 +143,7 @@ class ValueCounter:
         self._is_escaped = self._in_string = False
 
     def add(self, chunk: bytes) -> bool:
-        """Count the values in *chunk*; return True if the message so far has too many values."""
+        """Count the values in *chunk*; return True if the message has too many."""
         if self._is_escaped:
             chunk = b"_" + chunk[1:]
         text = chunk.replace(b"\\\\", b"")
@@ -171,10 +158,7 @@ class ValueCounter:
 
 
 async def has_too_many_values(message: bytes, max_values: int) -> bool:
-    """Return whether *message* has more than *max_values* JSON values.
-
-    The message is counted piece by piece, so that other tasks get a turn.
-    """
+    """Return whether *message* has more than *max_values* JSON values. Other tasks get a turn."""
     if len(message) <= max_values:
         return False
     counter = ValueCounter(max_values)

@@ -1,7 +1,4 @@
-"""Transports for each type of target, with limits on answers, and the session opened on them.
-
-The SDK limits the length of an event in a stream, but not the length of a JSON answer.
-"""
+"""Transports for each type of target, with limits on answers, and the session opened on them."""
 
 from __future__ import annotations
 
@@ -55,7 +52,6 @@ class ConnectionCallbacks:
     """Callbacks and traffic counter of one connection."""
 
     on_end: Callable[[], None]
-    """Called when the connection has ended."""
     on_message: MessageHandlerFnT
     """Called with each notification of the server."""
     answer: Callable[[types.InputRequest], Awaitable[types.InputResponse | types.ErrorData]]
@@ -65,7 +61,7 @@ class ConnectionCallbacks:
     sign_in: LoopbackSignIn | None = None
     """Handler of a sign-in; None if no person can be asked."""
     traffic: Traffic = field(default_factory=lambda: Traffic(UpstreamOptions()))
-    """Counter of the data that the server sends, with the limits of size."""
+    """Counts and limits the data that the server sends."""
 
 
 @asynccontextmanager
@@ -74,10 +70,7 @@ async def open_session(
 ) -> AsyncIterator[ClientSession]:
     """Open a session with *target*, and close it after the block, in one task as anyio requires.
 
-    Args:
-        server: Name of the server, for the log.
-        target: `StdioServer`, `HttpServer`, a server object or a transport of the SDK.
-        callbacks: Callbacks of the connection.
+    *target* is a `StdioServer`, an `HttpServer`, or a server object or transport of the SDK.
 
     Raises:
         ConfigError: If *target* has another type.
@@ -113,10 +106,7 @@ async def open_session(
 
 
 async def _negotiate(session: ClientSession) -> None:
-    """Agree with the server on a protocol version.
-
-    The version is 2026-07-28 if the server supports it. Otherwise the older handshake is used.
-    """
+    """Agree on protocol version 2026-07-28 if the server supports it, or else on an older one."""
     try:
         await session.discover()
     except (MCPError, ValidationError, RuntimeError):
@@ -125,8 +115,7 @@ async def _negotiate(session: ClientSession) -> None:
         except MCPError as error:
             if error.code != types.UNSUPPORTED_PROTOCOL_VERSION:
                 raise
-            # Tried twice, because a server that starts slowly may have answered the first request
-            # too late.
+            # A slow server may have answered the first request too late.
             await session.discover()
 
 
@@ -146,12 +135,12 @@ def _transport(
 
 
 async def _http_client(target: HttpServer, callbacks: ConnectionCallbacks) -> httpx2.AsyncClient:
-    """Return an HTTP client for *target* with all guards and limits; it is not open yet."""
+    """Return an unopened HTTP client for *target* with all guards and limits."""
     traffic, options = callbacks.traffic, callbacks.traffic.options
-    # The URL is checked here, because the SDK would hide the reason of a refusal.
+    # Checked here, because the SDK would hide the reason of a refusal.
     transport = guarded_transport(target.url, options.private_hosts)
     await transport.resolve_url(httpx2.URL(target.url))
-    # The document of an API may be on another host, which must not get the headers.
+    # The API's document may be on another host, which must not get the headers.
     headers = {} if target.openapi else target.headers
     client = guarded_client(target.url, traffic, headers)
     auth = target.auth
@@ -172,13 +161,9 @@ async def _http_client(target: HttpServer, callbacks: ConnectionCallbacks) -> ht
 def guarded_client(
     url: str, traffic: Traffic, headers: Mapping[str, str] = MappingProxyType({})
 ) -> httpx2.AsyncClient:
-    """Return an HTTP client for *url* and its redirects, with all guards and limits; it is not open
-    yet.
+    """Return an unopened HTTP client for *url* and its redirects, with all guards and limits.
 
-    Args:
-        url: URL of the first request.
-        traffic: Counter of the incoming data, with the limits of size.
-        headers: Headers of every request.
+    *traffic* counts the incoming data. *headers* are sent with every request.
 
     Raises:
         ConfigError: If *url* is not allowed.
@@ -193,7 +178,7 @@ def guarded_client(
 
     return httpx2.AsyncClient(
         headers={**headers, **_IDENTITY_ENCODING},
-        # These time limits only end dead connections. The gateway's own limits end a call sooner.
+        # Only for dead connections. The gateway's own limits end a call sooner.
         timeout=httpx2.Timeout(_IDLE_TIMEOUT_S, read=_READ_TIMEOUT_S),
         transport=guarded_transport(url, traffic.options.private_hosts),
         event_hooks={"response": [on_response]},
@@ -222,18 +207,15 @@ async def _open_http(
 
 
 def _limit_response(response: httpx2.Response, traffic: Traffic) -> None:
-    """Count the body of *response* while it is read. Reading fails if the body exceeds the limits.
-
-    A stream of events may have any length.
+    """Count the body of *response* while it is read, and fail if it exceeds the limits.
 
     Raises:
         httpx2.DecodingError: If the body is compressed, although this was not requested.
     """
     if response.headers.get("content-encoding", "").strip().lower() not in _UNCOMPRESSED:
         raise httpx2.DecodingError("the answer is compressed, although this was not requested")
-    # A body counts as an event stream only if one was requested and the request succeeded. All
-    # other
-    # bodies are read whole, whatever their content type is.
+    # A body is an event stream only if one was requested and the request succeeded. Other bodies
+    # are read whole.
     is_expected = response.is_success and _EVENT_STREAM in response.request.headers.get(
         "accept", ""
     )
@@ -252,7 +234,7 @@ def _repair(text: bytes, exchange: Exchange, request_id: types.RequestId | None 
 
 
 def _repair_event(event: bytes, exchange: Exchange) -> bytes:
-    """Return the stream *event* with its message in a form that the SDK can read."""
+    """Return the stream *event* in a form that the SDK can read."""
     lines = event.splitlines()
     data = b"\n".join(line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:"))
     if (repaired := _repair(data, exchange)) == data:
@@ -268,9 +250,8 @@ def _replace_surrogate(match: re.Match[bytes]) -> bytes:
 class _CountedStream(httpx2.AsyncByteStream):
     """Body of an HTTP answer, counted and repaired while it is read.
 
-    In a stream of events, each event is a message that ends with an empty line. An unpaired
-    surrogate is replaced by ``?``, because the SDK would reject the whole message. If the body
-    raises an error, the SDK fails only this request.
+    An unpaired surrogate is replaced by ``?``, because the SDK would reject the whole message. If
+    the body raises an error, the SDK fails only this request.
     """
 
     def __init__(self, inner: httpx2.AsyncByteStream, traffic: Traffic, kind: str) -> None:
@@ -280,7 +261,6 @@ class _CountedStream(httpx2.AsyncByteStream):
         self._is_answer = kind.startswith("application/json")
         self._size = 0
         self._line_ends = b""
-        """Line breaks at the end of the previous piece of the body."""
         self._values = ValueCounter(traffic.options.max_message_values)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -300,7 +280,7 @@ class _CountedStream(httpx2.AsyncByteStream):
                     # If the SDK continues reading, the event was not the answer.
                     exchange.is_answered = False
             if self._has_events and len(buffer) > self._traffic.options.max_message_bytes:
-                # The incomplete event is passed on because the SDK rejects it: it is too long.
+                # Passed on, because the SDK rejects an incomplete event as too long.
                 yield bytes(buffer)
                 buffer.clear()
         body = _ESCAPE.sub(_replace_surrogate, bytes(buffer))

@@ -1,11 +1,7 @@
-"""Sessions of a server that is called with the credentials of each user: one session per user.
+"""Sessions of a server that is called with the credentials of each user.
 
-* A session belongs to one user for its whole life, and uses only the credentials of this user.
-* The server's shared session is used for listings, never for calls.
-* The number of sessions is limited. Idle sessions end. At the limit, the least recently used
-  session is closed.
-
-All functions here run on one event loop.
+The server's shared session is used for listings, never for calls. All functions here run on one
+event loop.
 """
 
 from __future__ import annotations
@@ -37,13 +33,11 @@ from gateway.types import Caller
 T = TypeVar("T")
 _UNAUTHORIZED = 401
 _POLL_S = 0.5
-"""Interval between checks whether a user has finished a sign-in, in seconds."""
+"""Interval between checks for a finished sign-in, in seconds."""
 
 
 def user_key(caller: Caller, *parts: str) -> str:
-    """Return the key of a user's credentials, made from the tenant, the user's name, and
-    *parts*.
-    """
+    """Return the key of a user's credentials, made from tenant, user name, and *parts*."""
     text = json.dumps([caller.tenant, caller.user, *parts])
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
@@ -57,11 +51,10 @@ class UserSignIn:
     auth: OAuth
     options: UpstreamOptions
     tokens: TokenStore
-    """Store of the user's tokens."""
     pending: TokenStore
-    """Store of a sign-in that has begun but not ended."""
+    """Store of the user's unfinished sign-in."""
     callback: str
-    """Redirect URL to which the browser returns; empty if the gateway has no public URL."""
+    """Redirect URL of the sign-in; empty if the gateway has no public URL."""
 
 
 @dataclass(slots=True, eq=False)
@@ -72,8 +65,7 @@ class _UserSession:
     sign_in: str
     """Id of the sign-in that the session uses."""
     is_over: bool = False
-    """True if the session must not be used again, because the user has signed out or signed in
-    again."""
+    """True if the user has signed out or signed in again, so that the session must not be used."""
     uses: int = 0
     """Number of calls that run or are about to start."""
 
@@ -82,13 +74,13 @@ class _UserSession:
 class UserSessions:
     """The users' sessions of one server.
 
+    At the maximum number of sessions, the least recently used idle session is closed.
+
     Args:
-        server: Name of the server, for messages.
         target: Server. Its own authorization headers are not sent with calls of users.
         connect: Opens a session with a target.
-        options: Limits, including the maximum number of sessions.
         clock: Monotonic clock, in seconds.
-        address: URL at which users sign in; empty if there is none.
+        address: URL at which users sign in, or "".
     """
 
     server: str
@@ -109,7 +101,7 @@ class UserSessions:
             if name.casefold() != "authorization"
         }
         self._target_without_credentials = replace(self.target, headers=headers)
-        # Idle sessions end even with keep_alive, because they count against the limit of sessions.
+        # They count against the maximum of sessions, so keep_alive does not apply.
         self._limits = replace(
             self.options,
             lifecycle="idle" if self.options.lifecycle == "keep_alive" else self.options.lifecycle,
@@ -120,10 +112,7 @@ class UserSessions:
     ) -> T:
         """Run *work* with the session of *caller*, and return its result.
 
-        Args:
-            caller: User on whose behalf *work* runs.
-            work: Function that uses the session.
-            repeatable: True if *work* may run twice.
+        Unless *repeatable*, *work* is repeated only if it had no effect.
 
         Raises:
             SignInRequiredError: If the user has no credentials for this server, or they are
@@ -169,9 +158,7 @@ class UserSessions:
             raise UpstreamTimeoutError(self.server, detail, sent=False) from error
 
     async def _wait_for_sign_in(self, caller: Caller, previous: str, limit_s: float) -> bool:
-        """Wait until *caller* has signed in on any replica; return False after *limit_s*
-        seconds.
-        """
+        """Return True once *caller* has signed in on any replica, False after *limit_s*."""
         with suppress(TimeoutError):
             async with asyncio.timeout(limit_s):
                 while True:
@@ -185,7 +172,7 @@ class UserSessions:
         """Return the sign-in of *caller*.
 
         Raises:
-            InvalidRequestError: If users do not sign in to this server, or the caller has no name.
+            InvalidRequestError: If users cannot sign in to this server, or the caller has no name.
         """
         auth, user = self.target.auth, user_key(caller)
         if not isinstance(auth, OAuth) or auth.user_tokens is None or not caller.user:
@@ -213,10 +200,7 @@ class UserSessions:
         self._note_sign_in(user_key(caller), None)
 
     def _note_sign_in(self, user: str, sign_in: str | None) -> None:
-        """End the use of all sessions of *user* except for the session with *sign_in*.
-
-        With None, no session stays usable.
-        """
+        """Make all sessions of *user* unusable, except the one with *sign_in*."""
         for (owner, session_sign_in), session in self._sessions.items():
             if owner == user:
                 session.is_over = session_sign_in != sign_in
@@ -249,7 +233,7 @@ class UserSessions:
         try:
             record = await read_record(auth)
         except StoreError:
-            # The token store cannot be read, so use the user's last known sign-in.
+            # Use the user's last known sign-in.
             owned = ((key[0], session) for key, session in reversed(self._sessions.items()))
             last = next(
                 (session for owner, session in owned if owner == user and not session.is_over), None
@@ -260,8 +244,7 @@ class UserSessions:
         self._note_sign_in(user, record.sign_in if record.access_token else None)
         if not record.access_token:
             raise SignInRequiredError(self.server, self.address, fault=sign_in.tokens.fault)
-        # After a new sign-in, a different person may use the tokens and needs a session of their
-        # own.
+        # A new sign-in may be a different person's and needs its own session.
         key = user, record.sign_in
         return self._get_or_create(
             key, lambda: (replace(self._target_without_credentials, auth=auth), None)
@@ -291,7 +274,7 @@ class UserSessions:
                 self._target_without_credentials, auth=replace(exchange, token=token)
             ), token
 
-        # Tokens with different claims may get different rights, so each gets its own session.
+        # Tokens with different claims may have different rights.
         parts = grant_of(caller.token), *sorted(caller.scopes)
         session = self._get_or_create((user_key(caller, *parts), ""), make)
         if session.token is not None:
@@ -301,10 +284,7 @@ class UserSessions:
     def _get_or_create(
         self, key: tuple[str, str], make: Callable[[], tuple[HttpServer, ExchangedToken | None]]
     ) -> _UserSession:
-        """Return the session with this *key*. If missing, create it.
-
-        *make* returns the target and the exchanged token (None with OAuth) of a new session.
-        """
+        """Return the session with this *key*. If missing, create it from the result of *make*."""
         session = self._sessions.pop(key, None)
         if session is None:
             self._make_room()

@@ -2,11 +2,8 @@
 
 In the SDK, one bad tool makes all tools fail, and one unknown content block the whole result.
 Therefore the SDK gets only the part of a result that it accepts, and `keep_raw` provides the rest.
-A content block of an unknown kind remains part of the answer. A malformed block of a known kind
-makes the SDK reject the result.
 
-A malformed answer becomes an error for its request. The SDK would drop it, and the caller would
-wait until the time limit.
+A malformed answer becomes an error for its request, which the SDK would leave without an answer.
 """
 
 from __future__ import annotations
@@ -38,8 +35,7 @@ _RAW_KEYS: Mapping[str, tuple[str, ...]] = {
     "resources/read": ("contents",),
     "prompts/get": ("messages",),
 }
-"""Keys of a result that are hidden from the SDK, keyed by MCP method. The value of the first key is
-a list."""
+"""Keys of a result that are hidden from the SDK, keyed by MCP method. The first key has a list."""
 _UNCLEANED_METHODS = {*LISTS, "resources/read"}
 _CONTENT_KINDS = frozenset({"text", "image", "audio", "resource", "resource_link"})
 _BLOCK_MAPS = frozenset({"_meta", "annotations"})
@@ -54,12 +50,11 @@ ANSWER = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""Pattern of an answer in JSON. Its groups match the id before the result (first) or after it
-(last)."""
+"""Pattern of a JSON answer. Its groups match the id before (first) or after the result (last)."""
 
 
 class _Result(BaseModel):
-    """Model of any result. It declares no fields, so that every key is accepted."""
+    """Model of any result, without declared fields, so that every key is accepted."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -85,11 +80,7 @@ def read_message(text: bytes) -> JSONRPCMessage:
 
 
 def repair_message(text: bytes, request_id: RequestId | None = None) -> bytes:
-    """Return the message in *text* in a form that the SDK can read.
-
-    Args:
-        text: Message as JSON.
-        request_id: Id of the request, if *text* must be its answer.
+    """Return the message in *text*, the answer to *request_id* if given, in a form for the SDK.
 
     Raises:
         ValueError, RecursionError: If the SDK cannot read *text* in any form.
@@ -133,10 +124,7 @@ def _load_json(text: bytes) -> object:
 
 
 def _to_error_answer(value: object) -> types.JSONRPCError | None:
-    """Return the error answer that replaces the malformed answer *value*.
-
-    Returns None if it is unknown which request *value* answers.
-    """
+    """Return the error answer for the malformed answer *value*; None if it has no id."""
     fields = as_object(value)
     request = fields.get("id")
     if isinstance(request, float) and request.is_integer():
@@ -154,7 +142,7 @@ def _to_error_answer(value: object) -> types.JSONRPCError | None:
 
 @contextmanager
 def keep_raw() -> Iterator[dict[str, Any]]:
-    """Yield a dictionary that receives the hidden parts of the results that the block reads."""
+    """Yield a dictionary that receives the hidden parts of results in the block."""
     raw: dict[str, Any] = {}
     token = _RAW.set(raw)
     try:
@@ -166,10 +154,10 @@ def keep_raw() -> Iterator[dict[str, Any]]:
 async def send_request(
     session: ClientSession, method: str, params: JsonObject, on_progress: ProgressFnT | None = None
 ) -> dict[str, Any]:
-    """Send a request and return its result as the server sent it. Raises the errors of the SDK."""
+    """Send a request and return its result as sent. Raises the errors of the SDK."""
     request: types.ClientRequest | types.Request[Any, Any]
     if method == SKILLS.method:
-        # A plain `Request` is used, because the SDK does not support requests of MCP extensions.
+        # The SDK does not support requests of MCP extensions.
         request = types.Request[dict[str, Any], str](method=method, params=dict(params))
     else:
         whole = {"method": method, "params": params}
@@ -181,8 +169,7 @@ async def send_request(
 
 def hide_raw(method: str, result: dict[str, Any]) -> dict[str, Any]:
     """Return the part of *result* that the SDK accepts. `keep_raw` receives the rest."""
-    # Some results are not cleaned: definitions are checked as sent, files have digests, and request
-    # states are sent back.
+    # Definitions are checked as sent, files have digests, and request states are sent back.
     is_cleaned = method not in _UNCLEANED_METHODS and result.get("resultType") != "input_required"
     if is_cleaned and not is_too_deep(result, _MAX_RESULT_DEPTH):
         result = visible_json(result)
@@ -199,7 +186,7 @@ def hide_raw(method: str, result: dict[str, Any]) -> dict[str, Any]:
     raw.update({**{key: result[key] for key in keys if key in result}, keys[0]: items})
     visible: list[object] | None = []
     if method == TOOLS.method:
-        # The SDK needs only names and schemas of the tools, to read the x-mcp-header marks.
+        # The SDK reads only the x-mcp-header marks of tools.
         visible = [
             {"name": tool["name"], "inputSchema": tool["inputSchema"]}
             for tool in (read_php(item, TOOLS) for item in items)

@@ -1,7 +1,6 @@
 """Creation and atomic replacement of files that only their owner can read.
 
-New files and folders have no permissions for other users, regardless of the umask. Existing ones
-keep their permissions.
+Existing files and folders keep their permissions.
 """
 
 from __future__ import annotations
@@ -45,13 +44,8 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int | None = Non
     """Replace *path* by *content*. Readers see the old or the new content, never a part.
 
     Texts are written in UTF-8 with unchanged line ends. If *path* is a link, its target is
-    replaced.
-
-    Args:
-        path: The file. A missing folder is created for the owner only.
-        content: Complete new content.
-        mode: Permissions of the file; None keeps those of the old file. A new file is readable only
-            by its owner.
+    replaced. A missing folder is created for the owner only. *mode* is the permissions of the file;
+    None keeps the old ones. A new file is readable only by its owner.
 
     Raises:
         OSError: If the file cannot be written. The old file is then unchanged, without leftovers.

@@ -2,9 +2,8 @@
 
 * The loop starts with the first work and ends with `close`.
 * Submitted work continues if its caller goes away, but not if the caller's future is cancelled.
-  Owners of shared work shield it from that.
-* All work ends. `close` ends running work with `ClosedError` instead of a cancellation, because its
-  callers did not cancel it. Work that raises ``SystemExit`` ends without ending the loop.
+* `close` ends running work with `ClosedError` instead of a cancellation, because its callers did
+  not cancel it. Work that raises ``SystemExit`` ends without ending the loop.
 * After a fork, the bridge is closed in the child, because threads do not survive a fork.
 * Work has the context variables of the submitting thread, including the trace context.
 """
@@ -24,8 +23,7 @@ from gateway.errors import ClosedError
 P = ParamSpec("P")
 T = TypeVar("T")
 Work = Callable[[], Coroutine[Any, Any, T]]
-"""Function that returns a coroutine. It is called only if the coroutine will be awaited, so Python
-does not warn about a coroutine that was never awaited."""
+"""Function that returns a coroutine. It is called only if the coroutine will be awaited."""
 _EXITS = (SystemExit, KeyboardInterrupt)
 """Exceptions that end the whole event loop (`run_forever`) if a task raises them."""
 
@@ -50,7 +48,7 @@ class Bridge:
         return self._thread is threading.current_thread()
 
     def check_open(self) -> None:
-        """Raise an error if the loop cannot be used.
+        """Check that the loop can be used.
 
         Raises:
             ClosedError: After `close`, and in a process that was forked after the loop started.
@@ -66,14 +64,12 @@ class Bridge:
     def submit(self, work: Work[T]) -> concurrent.futures.Future[T]:
         """Start *work* on the background loop and return at once.
 
-        Returns:
-            A future with the result or the exception, which is `ClosedError` if `close` came first.
+        The future has the result or the exception, which is `ClosedError` if `close` came first.
 
         Raises:
             ClosedError: If the bridge is closed.
         """
-        # Before the lock is taken, because in a forked child it may be held by a thread that does
-        # not exist there.
+        # Before the lock, which a thread that does not exist in a forked child may hold there.
         self.check_open()
         # Under the lock, so that accepted work is scheduled before `close` ends the loop.
         with self._lock:
@@ -81,8 +77,8 @@ class Bridge:
             return asyncio.run_coroutine_threadsafe(self._until_closed(work), loop)
 
     async def run(self, work: Work[T]) -> T:
-        """Await *work* on the background loop and return its result. A caller on the background
-        loop awaits it directly.
+        """Await *work* on the background loop, from any loop including itself; return its
+        result.
         """
         if self.here:
             return await work()
@@ -103,7 +99,7 @@ class Bridge:
             raise
 
     def finish(self, work: Work[None]) -> None:
-        """If the loop was started, run *work* as its last work. Then `close`.
+        """Run *work* as the last work if the loop was started, then `close`.
 
         Concurrent callers wait until the first one has finished.
 
@@ -117,8 +113,7 @@ class Bridge:
             if self._loop is not None and not self._finished:
                 self.call(work)
                 self._finished = True
-        # Not under the lock, because work on the loop may wait for a thread that waits for the
-        # lock.
+        # Not under the lock, because work on the loop may wait for a thread that waits for it.
         self.close()
 
     def close(self) -> None:
@@ -130,8 +125,7 @@ class Bridge:
             loop, thread, self._loop = self._loop, self._thread, None
         if loop is None or thread is None:
             return
-        # Ends work one iteration later, so that all accepted work has started and can report its
-        # end.
+        # One iteration later, so that all accepted work has started and can report its end.
         loop.call_soon_threadsafe(loop.call_soon, self._end, loop)
         if thread is not threading.current_thread():
             thread.join()
@@ -184,10 +178,10 @@ class Bridge:
 
 
 async def in_thread(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """Run *function*, which is blocking code of the host, in a worker thread and return its result.
+    """Run *function*, which is blocking code of the host, in a worker thread.
 
-    A ``StopIteration`` is raised as ``RuntimeError``, as in PEP 479. `asyncio.to_thread` would wait
-    forever, because a future cannot contain ``StopIteration``.
+    A ``StopIteration`` is raised as ``RuntimeError``, as in PEP 479, because `asyncio.to_thread`
+    would wait forever.
     """
 
     def call_function() -> T:
@@ -202,8 +196,7 @@ async def in_thread(function: Callable[P, T], *arguments: P.args, **named: P.kwa
 async def run_to_end(work: Coroutine[Any, Any, T]) -> T:
     """Await *work*, which continues to its end even if the caller is cancelled."""
     task = asyncio.ensure_future(work)
-    # Reads the exception, because asyncio reports exceptions that a cancelled caller never
-    # retrieved.
+    # Reads the exception, because asyncio reports exceptions that nobody retrieved.
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return await asyncio.shield(task)
 

@@ -1,8 +1,4 @@
-"""Circuit breakers for servers and model services that keep failing.
-
-A `Breaker` counts failures. A `ServiceGuard` prevents searches from waiting for a service that
-does not answer.
-"""
+"""Circuit breakers for servers and model services that keep failing."""
 
 from __future__ import annotations
 
@@ -25,33 +21,29 @@ from gateway.runtime.cache import Clock, SingleFlight, Submit
 T = TypeVar("T")
 
 _JITTER = 0.2
-"""Maximum random change of the time for which a breaker is open, as a share of that time. It
-prevents many gateways from retrying at the same moment."""
+"""Maximum random change of the open time, as a share of it, so that gateways do not retry at the
+same moment."""
 _PROBE_S = 1.0
-"""Waiting time in seconds for uses that arrive while a probe of the dependency is running."""
+"""Waiting time for uses that arrive while a probe of the dependency is running, in seconds."""
 _MAX_DOUBLINGS = 32
 _SERVICE = UpstreamOptions(breaker_failures=3, breaker_s=1.0, breaker_max_s=15.0)
-"""Breaker settings of a `ServiceGuard`: number of failures that open it, and its first and maximum
-open time in seconds."""
+"""Breaker settings of a `ServiceGuard`."""
 _SLOW_S = 1.0
-"""Minimum duration in seconds of a failed request that a `ServiceGuard` counts. Faster failures
-cost callers little time."""
+"""Minimum duration of a failed request that a `ServiceGuard` counts, in seconds."""
 _PATIENCE_SHARE = 0.99
-"""Share of `ServiceGuard.patience_s` that a cancelled caller must have waited, so that its request
-counts as a failure."""
+"""Share of `ServiceGuard.patience_s` after which a cancelled request counts as a failure."""
 
 
 class Breaker:
-    """A circuit breaker, which skips a failing dependency and later probes it once.
+    """A circuit breaker, which skips a failing dependency and later probes it. Not thread-safe.
 
     When its open time is over, the breaker admits one use as a probe. A successful probe closes the
-    breaker, a failed one opens it again. Not thread-safe.
+    breaker, a failed one opens it again.
 
     Args:
         options: Number of consecutive failures that open the breaker (``breaker_failures``), its
             first open time (``breaker_s``) and its maximum open time (``breaker_max_s``). Each
-            opening doubles the time. It starts at ``breaker_s`` again after ``breaker_max_s``
-            seconds without a failure.
+            opening doubles the time, until there is no failure for ``breaker_max_s`` seconds.
         clock: Monotonic clock in seconds.
     """
 
@@ -77,9 +69,7 @@ class Breaker:
 
     @contextmanager
     def admit(self) -> Iterator[float]:
-        """Yield the number of seconds to wait before the next attempt. 0 admits the caller, who
-        uses the dependency inside the block.
-        """
+        """Yield the number of seconds to wait; 0 admits the use of the dependency in the block."""
         use, wait_s = object(), 0.0
         if self._open_until is not None:
             wait_s = max(self._open_until - self._clock(), 0.0)
@@ -111,8 +101,7 @@ class Breaker:
     def record_failure(self, *, trip: bool = False) -> None:
         """Record that the dependency was unreachable, ended or did not answer.
 
-        Args:
-            trip: True opens the breaker at once, regardless of the number of failures.
+        *trip* opens the breaker at once, regardless of the number of failures.
         """
         options = self._options
         self._well_since = None
@@ -157,13 +146,9 @@ class ServiceGuard:
     async def run(
         self, flights: SingleFlight[T], key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]
     ) -> T:
-        """Send a request and record its outcome. Concurrent callers with equal keys share one
-        request.
+        """Send a request and record its outcome.
 
-        Args:
-            flights: Running requests that callers may share.
-            key: Equal for equal requests.
-            work: Sends the request.
+        Concurrent callers with equal *key* share one request in *flights*.
 
         Raises:
             GatewayError: If the service is skipped. Nothing was sent.
@@ -179,8 +164,7 @@ class ServiceGuard:
         try:
             return await flights.run(key, partial(self._await_answer, work))
         except BaseException as error:
-            # A caller that leaves before its patience is over does not prove that the service
-            # hangs.
+            # A caller that leaves early does not prove that the service hangs.
             is_gone = isinstance(error, asyncio.CancelledError)
             limit_s = _PATIENCE_SHARE * self.patience_s
             if self.clock() - start >= (limit_s if is_gone else min(limit_s, _SLOW_S)):
@@ -195,8 +179,7 @@ class ServiceGuard:
 
     def _record_failure(self, work: Callable[[], Awaitable[object]], start: float) -> None:
         with self._lock:
-            # Concurrent requests count as one failure: this one started before the last counted
-            # failure.
+            # Of concurrent requests, only the first failure counts.
             if start < self._failed_at:
                 return
             self._failed_at = self.clock()

@@ -1,8 +1,6 @@
 """Caches with a maximum size and lifetime, and sharing of equal concurrent work.
 
-* A value expires ``ttl_s`` seconds after it was stored, regardless of reads.
-* All accesses are locked, because cachetools is not thread-safe.
-* A cache calls its listener for each hit and miss.
+All accesses are locked, because cachetools is not thread-safe.
 """
 
 from __future__ import annotations
@@ -26,8 +24,7 @@ CacheListener = Callable[[str, Event], None]
 Clock = Callable[[], float]
 Submit = Callable[[Callable[[], Coroutine[Any, Any, V]]], concurrent.futures.Future[V]]
 Share = Callable[[Hashable, Callable[[], Coroutine[Any, Any, V]]], Awaitable[V]]
-"""Function that awaits work. Concurrent calls with equal keys share one run of the work, as in
-`SingleFlight.run`."""
+"""Awaits work. Concurrent calls with equal keys share one run, as in `SingleFlight.run`."""
 
 
 def _ignore(_name: str, _event: Event) -> None:
@@ -58,17 +55,13 @@ class Cache(Generic[V]):
         self._items: TTLCache[Hashable, V] = TTLCache(max_items, ttl_s, timer=clock)
 
     def get(self, key: Hashable) -> V | None:
-        """Return the value of *key*, or None if it is not stored. Report a hit or a miss to the
-        listener.
-        """
+        """Return the value of *key*, or None. Report a hit or a miss to the listener."""
         value = self.peek(key)
         self._on_event(self.name, "miss" if value is None else "hit")
         return value
 
     def peek(self, key: Hashable) -> V | None:
-        """Return the value of *key*, or None if it is not stored, without a report to the
-        listener.
-        """
+        """Return the value of *key*, or None, without a report to the listener."""
         # Not `get` of cachetools, which would look up the key twice.
         with self._lock, suppress(KeyError):
             return self._items[key]
@@ -88,8 +81,7 @@ class Cache(Generic[V]):
 class SingleFlight(Generic[V]):
     """Runs equal concurrent work only once and shares the result.
 
-    The work is started by ``submit`` (`Bridge.submit`) and does not depend on a caller. If a caller
-    is cancelled, even the first one, the others still get the result.
+    If a caller is cancelled, even the first one, the others still get the result.
     """
 
     def __init__(
@@ -105,9 +97,7 @@ class SingleFlight(Generic[V]):
         return len(self._flights)
 
     async def run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, V]]) -> V:
-        """Await the running work for *key*, or start *work* if none is running. Return its
-        result.
-        """
+        """Return the result of the running work for *key*, or of *work* if none is running."""
         waiting = asyncio.wrap_future(self.start(key, work))
         # If the caller goes away, asyncio must not report an unretrieved exception.
         waiting.add_done_callback(_retrieve_error)

@@ -1,6 +1,4 @@
-"""Methods of an object that delegate to one of its parts, with the signature and docstring of the
-part's method.
-"""
+"""Methods that delegate to a part of an object, with the part's signatures and docstrings."""
 
 from __future__ import annotations
 
@@ -15,9 +13,7 @@ R = TypeVar("R")
 def call_of(
     part: str, method: Callable[Concatenate[Any, P], R]
 ) -> Callable[Concatenate[Any, P], R]:
-    """Return a method for a class whose attribute *part* has *method*. It calls *method* of that
-    attribute.
-    """
+    """Return a method that calls *method* of the attribute *part*."""
 
     @wraps(method)
     def call(whole: Any, /, *args: P.args, **named: P.kwargs) -> R:
@@ -29,9 +25,7 @@ def call_of(
 def async_call_of(
     part: str, method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
-    """Return a coroutine method for a class whose attribute *part* has *method*. It awaits *method*
-    of that attribute.
-    """
+    """Return a coroutine method that awaits *method* of the attribute *part*."""
 
     @wraps(method)
     async def call(whole: Any, /, *args: P.args, **named: P.kwargs) -> R:

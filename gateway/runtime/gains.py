@@ -1,9 +1,7 @@
-"""Gain of a new ranking over an old one, averaged over calls, with a test for statistical
-significance.
+"""Gain of a new ranking over an old one, averaged over calls, with a test of significance.
 
 The test is a percentile bootstrap over tasks, because the calls of a task are not independent:
-Efron, *Bootstrap methods: another look at the jackknife* (1979). In an evaluation, each request is
-a task with one call.
+Efron, *Bootstrap methods: another look at the jackknife* (1979).
 """
 
 from __future__ import annotations
@@ -26,8 +24,7 @@ class Gain:
     tasks: int = 0
     calls: int = 0
     mean: float = 0.0
-    """Mean over all calls of the new value minus the old one; positive if the new ranking is
-    better."""
+    """Mean over all calls of the new value minus the old one; positive if the new one is better."""
     low: float = 0.0
     high: float = 0.0
     """Upper bound of the 95 % bootstrap interval of the mean; `low` is its lower bound."""
@@ -45,10 +42,8 @@ class Gain:
 def measure_gain(tasks: Sequence[Sequence[float]], *, seed: int = 7) -> Gain:
     """Compute the gain of a new ranking over an old one.
 
-    Args:
-        tasks: For each task, one difference for each of its calls: the value in the new ranking
-            minus the value in the old one. Tasks without calls are skipped.
-        seed: Seed of the random resampling.
+    *tasks* contains, for each call of each task, the new value minus the old one. Tasks without
+    calls are skipped. *seed* is for the resampling.
     """
     counted = [task for task in tasks if task]
     if not counted:

@@ -1,5 +1,3 @@
-"""Control of garbage collection, and return of free memory to the operating system."""
-
 from __future__ import annotations
 
 import ctypes
@@ -14,9 +12,7 @@ LARGE_CATALOG = 20_000
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Pause the garbage collector in the block. While many objects are created, it would repeatedly
-    scan all of them without finding any to free.
-    """
+    """Pause the garbage collector in the block, because it repeatedly scans all new objects."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -29,8 +25,8 @@ def collection_paused() -> Iterator[None]:
 def release_memory() -> bool:
     """Return free memory to the operating system. Return True if some was returned.
 
-    glibc, the C library of most Linux systems, keeps memory that a large build freed: a fifth of
-    the memory for 60,000 tools. On systems without glibc this function does nothing.
+    glibc keeps memory that a large build freed: a fifth of it for 60,000 tools. Without glibc, this
+    function does nothing.
     """
     library = ctypes.CDLL(None) if sys.platform == "linux" else None
     trim = getattr(library, "malloc_trim", None)

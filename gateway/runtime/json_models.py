@@ -1,8 +1,4 @@
-"""Validation of JSON by pydantic, with messages of the gateway.
-
-A message contains the position in the JSON and the expected type, but never the value, which may
-be a secret.
-"""
+"""Validation of JSON by pydantic. Messages never contain the value, which may be a secret."""
 
 from __future__ import annotations
 
@@ -42,15 +38,10 @@ class StrictModel(BaseModel):
 
 
 def read_value(kind: Any, raw: object, *, where: str) -> Any:
-    """Convert JSON to *kind* and return the result.
-
-    Args:
-        kind: Expected type, or a `TypeAdapter` of it.
-        raw: Parsed JSON.
-        where: Name of the document for the message; empty if the caller adds it.
+    """Return the JSON *raw* converted to *kind*, a type or its `TypeAdapter`.
 
     Raises:
-        ConfigError: If the JSON does not match; the message names the first fault.
+        ConfigError: If the JSON does not match; the message names the first fault in *where*.
     """
     adapter = kind if isinstance(kind, TypeAdapter) else TypeAdapter(kind)
     try:
@@ -61,9 +52,7 @@ def read_value(kind: Any, raw: object, *, where: str) -> Any:
 
 
 def validation_message(error: ValidationError) -> str:
-    """Return a message for the first fault of *error*: position and problem, without the
-    value.
-    """
+    """Return a message for the first fault of *error*: position and problem, without the value."""
     fault = error.errors(include_url=False, include_input=False)[0]
     kind, context = fault["type"], fault.get("ctx", {})
     path = _path(fault["loc"])

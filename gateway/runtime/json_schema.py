@@ -1,7 +1,6 @@
 """Traversal, references and cost of JSON Schemas, and typed access to JSON of other authors.
 
-The traversal changes only schemas. It does not confuse them with data: a property called
-``title``, or a default value with the key ``description``, is not changed.
+The traversal changes only schemas, not data such as a property called ``title``.
 """
 
 from __future__ import annotations
@@ -43,9 +42,7 @@ def _map_schema(value: object, change: Callable[[JsonObject], JsonObject]) -> ob
 def read_empty_maps(value: Any, keys: Collection[str] | None) -> Any:
     """Return *value* with empty lists replaced by empty objects. PHP writes empty maps as ``[]``.
 
-    Args:
-        value: JSON, not nested deeper than Python's recursion limit.
-        keys: Keys whose values are maps; None for all keys.
+    *keys* are the keys whose values are maps; None for all keys.
     """
     if isinstance(value, list):
         return [read_empty_maps(item, keys) for item in value]
@@ -79,13 +76,9 @@ def resolve_pointer(reference: object, root: object) -> object:
 def count_in_place(root: JsonObject) -> float:
     """Return the maximum number of schemas in *root* that validation applies to one value.
 
-    References count as often as they are used: a few hundred bytes can represent 2^n schemas.
-
-    Args:
-        root: Schema as JSON, not nested deeper than Python's recursion limit.
-
-    Returns:
-        At least 1. Infinite if a schema applies itself to the same value again.
+    References count as often as they are used, because a few hundred bytes can represent 2^n
+    schemas. The result is at least 1, and infinite if a schema applies itself to the same value
+    again.
     """
     counts: dict[int, float] = {}
 

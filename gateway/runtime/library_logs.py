@@ -1,9 +1,8 @@
-"""Removal of secrets from the logs of libraries.
+"""Removal of secrets from the logs of HTTP and model libraries.
 
-DEBUG records of HTTP and model libraries contain headers, complete addresses, messages and
-arguments, and so secrets. Within `quiet_libraries`, records below WARNING are dropped, regardless
-of levels. Addresses in other records are shortened to scheme, host and port. Records from outside
-such a block are not changed.
+Their DEBUG records contain headers, complete addresses, messages and arguments. Within
+`quiet_libraries`, records below WARNING are dropped, and addresses in other records are shortened
+to scheme, host and port.
 """
 
 from __future__ import annotations
@@ -20,11 +19,9 @@ _HTTP = ("httpcore", "httpcore2", "httpx", "httpx2")
 _ROOTS = (*_HTTP, "client", "mcp", "openai", "sse_starlette", "urllib3", "uvicorn")
 _PARTS = ("connection", "http11", "http2", "proxy", "socks")
 _CONNECTIONS = tuple(f"{root}.{part}" for root in _HTTP[:2] for part in _PARTS)
-"""Names of loggers that libraries create at their first connection, when the filters are already
-installed."""
+"""Loggers that libraries create at their first connection, after the filters are installed."""
 _ALWAYS_DROPPED = re.compile(r"httpx2?")
-"""Names of loggers whose records are all dropped within `quiet_libraries`, because they log each
-address at INFO."""
+"""Loggers whose records are all dropped, because they log each address at INFO."""
 _ADDRESS = re.compile(r"(https?://)(?:[^/\s@]*@)?([^/\s?#]*)\S*")
 _filtered = 0
 """Number of existing loggers when the filter was last added to them."""
@@ -34,9 +31,8 @@ _filtered = 0
 def quiet_libraries(work: str) -> Iterator[None]:
     """Remove secrets from the logs of libraries in this block, and in tasks that start in it.
 
-    Args:
-        work: Name of the work in the block, such as a server. Records from WARNING on then go to
-            the gateway's own log at DEBUG. Empty keeps them in the libraries' loggers.
+    Records from WARNING on go to the gateway's own log at DEBUG, with the name of the *work*, such
+    as a server. If *work* is empty, they stay in the libraries' loggers.
     """
     _add_filters()
     token = _WORK.set(work)

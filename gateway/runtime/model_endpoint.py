@@ -27,8 +27,7 @@ class ModelEndpoint:
     def at(cls, model: str, url: str, *, provider: str = "") -> Self:
         """Return the endpoint at *url*.
 
-        If *provider* is empty, the host of *url* is the provider's name, except for OpenAI's own
-        host. Many other services use OpenAI's format.
+        If *provider* is empty, it is the host of *url*, except for OpenAI's own host.
         """
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -50,9 +49,7 @@ class ModelEndpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenUsage:
-    """Number of tokens of one or more requests, as reported by the service. A field is None if the
-    service did not report it.
-    """
+    """Token numbers of one or more requests, as reported by the service; None if not reported."""
 
     input: int | None = None
     output: int | None = None

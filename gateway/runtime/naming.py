@@ -1,6 +1,4 @@
-"""Valid names of servers and tools, comparison of URIs, and renaming of the targets of requests and
-results.
-"""
+"""Valid names of servers and tools, canonical URIs, and targets of requests and results."""
 
 from __future__ import annotations
 
@@ -19,8 +17,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.-]+")
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _ESCAPED = frozenset(":/?#[]@!$&'()*+,;=%{}")
-"""Characters that stay percent-encoded in a canonical URI, because unescaped they have another
-meaning."""
+"""Characters that stay percent-encoded in a canonical URI, because they have another meaning."""
 _PARTS = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/?#]*)?)([^?#]*)")
 """Pattern with two groups: scheme and authority of a URI, and its path."""
 
@@ -58,11 +55,9 @@ def _check_name(kind: str, name: str, max_chars: int) -> str:
 
 
 def canonical_uri(uri: str) -> str:
-    """Return the canonical form of *uri* (RFC 3986, 6.2.2), which is the same for all equivalent
-    URIs.
+    """Return the canonical form of *uri* (RFC 3986, 6.2.2), equal for all equivalent URIs.
 
-    Use it only for comparisons. Requests to servers contain the URI that the client wrote. The
-    expressions of a URI template do not change.
+    Use it only for comparisons, not in requests. Expressions of a URI template do not change.
     """
     return _PARTS.sub(lambda parts: parts[1].lower() + parts[2], normalize_path(uri), count=1)
 
@@ -100,8 +95,7 @@ def _remove_dots(parts: re.Match[str]) -> str:
 def matches_template(template: str, uri: str) -> bool:
     """Return whether *uri* may be an expansion of a URI template (RFC 6570).
 
-    Only the fixed parts of the template are compared, in their order. The time is therefore linear
-    for any template.
+    Only the fixed parts of the template are compared, in their order and in linear time.
     """
     first, *expressions = template.split("{")
     if not uri.startswith(first):
@@ -118,9 +112,9 @@ def matches_template(template: str, uri: str) -> bool:
 
 
 def request_target(params: JsonObject) -> tuple[Kind, str]:
-    """Return the kind and name of the resource or prompt that a request with *params* is about.
+    """Return the kind and name ("" if missing) of the resource or prompt that *params* name.
 
-    The name is empty if *params* contain none; see `ResourceSource.ask`.
+    See `ResourceSource.ask`.
     """
     ref = params.get("ref")
     target = ref if isinstance(ref, Mapping) else params
@@ -138,9 +132,7 @@ def retarget_request(params: JsonObject, name: str) -> JsonObject:
 
 
 def rewrite_block_uri(block: JsonObject, rewrite: Callable[[str], str]) -> JsonObject:
-    """Return the content block *block*, with *rewrite* applied to the URI of its resource or
-    link.
-    """
+    """Return a content block, with *rewrite* applied to the URI of its resource or link."""
     resource = block.get("resource")
     if isinstance(resource, Mapping):
         return {**block, "resource": rewrite_uri(resource, rewrite)}

@@ -1,7 +1,3 @@
-"""Repeated attempts to connect to servers and to send requests. Only this module uses
-tenacity.
-"""
-
 from __future__ import annotations
 
 import asyncio
@@ -20,8 +16,8 @@ async def retry_connect(
 ) -> T:
     """Await *connect*, and repeat it after errors that may be temporary. Return its result.
 
-    The pauses between attempts grow exponentially with full jitter. A missing program, refused
-    credentials and a timeout are not retried.
+    The pauses grow exponentially with full jitter. A missing program, refused credentials and a
+    timeout are not retried.
 
     Raises:
         UpstreamError: Error of the last attempt.
@@ -40,11 +36,6 @@ async def retry_forever(
 ) -> None:
     """Await *work* again whenever it ends, with growing pauses, until the caller is cancelled.
 
-    Args:
-        work: Long-running work.
-        options: Lengths of the pauses.
-        can_retry: Called after an error of *work*; False ends the repetition.
-
     Raises:
         UpstreamError: Error of *work* after which *can_retry* returned False.
     """
@@ -58,10 +49,7 @@ async def retry_forever(
 async def retry_if_safe(call: Callable[[], Awaitable[T]], *, repeatable: bool) -> T:
     """Await *call*. Repeat it once if the request was certainly not sent, or may run twice.
 
-    Args:
-        call: Sends a request.
-        repeatable: True if a trusted server declares the tool read-only or idempotent. The request
-            is then also repeated if the connection was lost after sending.
+    *repeatable* is True if a trusted server declares the tool read-only or idempotent.
 
     Raises:
         UpstreamError: Error of the last attempt.

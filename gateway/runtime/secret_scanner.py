@@ -1,7 +1,7 @@
 """Detection of secrets in configurations and texts.
 
 Most secrets are recognized by the names of their variables, headers or flags, some by the formats
-of well-known keys. Values that only look random are *doubtful*, and a person decides about them.
+of well-known keys. A person decides about values that only look random.
 """
 
 from __future__ import annotations
@@ -49,11 +49,8 @@ def sounds_secret(name: str) -> bool:
 def find_secret(name: str, value: str) -> Span | None:
     """Return the start and end of the secret in *value*, or None if it contains none.
 
-    References such as ``${NAME}`` are not secrets.
-
-    Args:
-        name: Name of the variable, header or flag.
-        value: Value of the variable, header or flag.
+    References such as ``${NAME}`` are not secrets. *name* is the name of the variable, header or
+    flag.
     """
     if "${" in value or value.startswith(("env:", "keyring:")):
         return None
@@ -95,8 +92,7 @@ def looks_random(value: str) -> bool:
 
 
 def find_in_arguments(arguments: Sequence[str]) -> Iterator[tuple[int, str, Span]]:
-    """Yield the secrets in a command line. Each is the index of the argument, the name of the
-    secret, and the start and end of the secret in the argument.
+    """Yield the secrets in a command line: index of the argument, name, start and end in it.
 
     Names come from ``--token X``, ``--token=X``, ``NAME=X`` and ``Header: X``.
     """

@@ -1,8 +1,7 @@
 """References to secrets, which configurations contain in place of the secrets.
 
 ``${NAME}`` and ``env:NAME`` refer to the environment, ``keyring:SERVICE/NAME`` to the system's
-keyring. This module also replaces variables of editors and reads files of environment variables.
-Only this module uses keyring.
+keyring.
 """
 
 from __future__ import annotations
@@ -85,9 +84,7 @@ def expand(text: str) -> str:
 def with_editor_values(value: object, folder: Path) -> object:
     """Return JSON with variables of editors replaced, such as ``${workspaceFolder}``.
 
-    Args:
-        value: Entry of a server in a configuration file.
-        folder: Folder of the workspace. Relative paths in ``envFile`` and ``openapi`` start there.
+    Relative paths in ``envFile`` and ``openapi`` start at *folder*, the workspace.
 
     Raises:
         ConfigError: If only an editor can replace a variable, such as ``${input:key}``.
@@ -130,10 +127,7 @@ def check_reference(reference: object, *, owner: str) -> None:
     """Raise a `ConfigError` if *reference* is not a reference to a secret.
 
     A default value (``${NAME:-default}``) is not allowed, because it would be a secret in a file.
-
-    Args:
-        reference: Value of the setting.
-        owner: Name of the setting, for the message.
+    *owner* is the name of the setting.
     """
     text = as_variable(reference) if isinstance(reference, str) else ""
     match = _VARIABLE.fullmatch(text)
@@ -144,11 +138,7 @@ def check_reference(reference: object, *, owner: str) -> None:
 
 
 def read_secret(reference: str, *, owner: str) -> str:
-    """Return the secret of a reference.
-
-    Args:
-        reference: Reference to an environment variable or the keyring.
-        owner: Name of the setting, for messages.
+    """Return the secret of a *reference* in the setting *owner*.
 
     Raises:
         ConfigError: If the reference is invalid, or the secret is missing.
@@ -164,10 +154,7 @@ def read_secret(reference: str, *, owner: str) -> str:
 
 
 class KeyringTokens:
-    """A `gateway.mcp.servers.TokenStore` in the system's keyring.
-
-    Args:
-        key: Name of the tokens in the keyring.
+    """A `gateway.mcp.servers.TokenStore` in the system's keyring, under the name *key*.
 
     Raises:
         MissingExtraError: If the package keyring is not installed.
@@ -185,7 +172,7 @@ class KeyringTokens:
         return text
 
     def write(self, text: str) -> None:
-        """Store *text*, which contains the tokens, in place of the previous text."""
+        """Store *text*, which contains the tokens."""
         self._ring.set_password(_SERVICE, self._key, text)
 
     def forget(self) -> None:

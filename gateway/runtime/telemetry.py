@@ -1,10 +1,8 @@
-"""Spans and metrics of a gateway. Only the OpenTelemetry API is used.
+"""Spans and metrics of a gateway, with the OpenTelemetry API only. Names: `telemetry_names`.
 
 * Without a provider, every call is a no-op.
 * Queries, arguments, results and descriptions are sent only if the host enables content capture.
-* Exceptions of the host's providers do not end work; the first one is logged
-  (`Telemetry.call_host`).
-* The names are in `telemetry_names`.
+* Exceptions of the host's providers do not end work; the first one is logged.
 """
 
 from __future__ import annotations
@@ -34,8 +32,7 @@ T = TypeVar("T")
 Attributes: TypeAlias = Mapping[str, str | int | float | bool | Sequence[str]]
 Labels: TypeAlias = dict[str, str | int | float | bool]
 ReadGauges: TypeAlias = Callable[[], Mapping[str, Mapping[str, float]]]
-"""Function that returns the current values of gauges, keyed by metric and then by label. It is
-called on any thread."""
+"""Returns current values of gauges, keyed by metric and then by label. Called on any thread."""
 log = logging.getLogger("gateway.telemetry")
 _PROVIDER_FAILED = (
     "a tracer or meter of the host raised %s: spans or metrics are missing, the rest works"
@@ -91,9 +88,7 @@ class Telemetry:
     def call_host(
         self, default: T, function: Callable[P, T], *arguments: P.args, **named: P.kwargs
     ) -> T:
-        """Call *function* of the host's telemetry providers and return its result. If it raises an
-        exception, return *default*.
-        """
+        """Return the result of a provider's *function*, or *default* if it raises an exception."""
         answer = attempt_call(partial(function, *arguments, **named))
         if not isinstance(answer, Failed):
             return answer
@@ -115,8 +110,7 @@ class Telemetry:
         """Start a span, and the timer of a duration metric.
 
         Args:
-            kind: Kind of the operation, as listed in `docs/telemetry.md`. First word of the span's
-                name.
+            kind: First word of the span's name, as listed in `docs/telemetry.md`.
             target: Second word of the span's name, with few distinct values; may be empty.
             attributes: Attributes of the span only. Samplers see them.
             metric: Name of a histogram of seconds; empty records no duration.
@@ -131,8 +125,7 @@ class Telemetry:
 
         def start() -> Span:
             span = self._tracer.start_span(name, kind=span_kind, attributes=initial)
-            # A broken span has to fail here, because libraries call this method without handling
-            # errors.
+            # A broken span must fail here, because libraries call this method without a handler.
             span.get_span_context()
             return span
 
@@ -157,9 +150,7 @@ class Telemetry:
         self.call_host(None, self._counters[metric].add, value, attributes)
 
     def observe(self, read: ReadGauges) -> None:
-        """Register *read*, which returns current values of gauges whenever metrics are
-        collected.
-        """
+        """Register *read*, which is called whenever metrics are collected."""
         self._gauges.append(read)
 
     def gauge(self, metric: str) -> Mapping[str, float]:
@@ -172,12 +163,7 @@ class Telemetry:
         self._gauges = []
 
     def store_failed(self, store: str, error_types: Iterable[str]) -> None:
-        """Count failures of a store.
-
-        Args:
-            store: ``vectors``, ``catalog``, ``index`` or ``call_log``.
-            error_types: Type of each failure.
-        """
+        """Count failures of a store: ``vectors``, ``catalog``, ``index`` or ``call_log``."""
         for error_type in error_types:
             labels = {"gateway.store.name": store, "error.type": error_type}
             self.add("gateway.store.failures", attributes=labels)
@@ -191,8 +177,8 @@ class Telemetry:
             name: Exposed name of the tool. `OTHER` for tools outside the catalog, because a model
                 may write any text as a name.
             kind: ``function``; ``extension`` or ``datastore`` for the gateway's own tools.
-            server: Server of the tool; empty without a server.
-            call_id: The model's id of the call; may be empty.
+            server: Server of the tool, or "".
+            call_id: The model's id of the call, or "".
         """
         labels: Labels = {"gen_ai.tool.name": name, "gen_ai.tool.type": kind}
         if server:
@@ -207,30 +193,20 @@ class Telemetry:
     ) -> TimedSpan:
         """Start the span of a request to a model. The caller ends it.
 
-        Args:
-            operation: ``chat`` or ``embeddings``.
-            endpoint: The model and its service.
-            attributes: Further attributes of the span.
+        *operation* is ``chat`` or ``embeddings``.
         """
         labels: Labels = {"gen_ai.operation.name": operation, **endpoint.attributes}
         metric = "gen_ai.client.operation.duration"
         return self.operation(operation, endpoint.model, attributes, metric=metric, labels=labels)
 
     def cache_event(self, name: str, event: str) -> None:
-        """Count one lookup in a cache.
-
-        Args:
-            name: Name of the cache.
-            event: ``hit``, ``miss`` or ``coalesced`` (shared running work).
-        """
+        """Count one lookup in a cache: ``hit``, ``miss`` or ``coalesced`` (shared running work)."""
         labels = {"gateway.cache.name": name, "gateway.cache.result": event}
         self.add("gateway.cache.requests", attributes=labels)
 
 
 class TimedSpan:
-    """A span with a duration metric. It must be ended exactly once, by `end` or by the block of
-    `within`.
-    """
+    """A span with a duration metric, to be ended once, by `end` or by the block of `within`."""
 
     def __init__(self, telemetry: Telemetry, span: Span, metric: str, labels: Labels) -> None:
         self.span = span
@@ -257,7 +233,7 @@ class TimedSpan:
                 self._telemetry.record("gen_ai.client.token.usage", tokens, labels)
 
     def fail(self, error_type: str) -> None:
-        """Mark the span and the metric as failed. A message is omitted, because it could contain
+        """Mark the span and the metric as failed, without a message, which could contain
         content.
         """
         self._labels["error.type"] = error_type
@@ -272,9 +248,7 @@ class TimedSpan:
 
     @contextmanager
     def within(self) -> Iterator[Self]:
-        """Make the span current in the block and end it with the block. An exception marks it as
-        failed.
-        """
+        """Make the span current in the block and end it. An exception marks it as failed."""
         try:
             with self._telemetry.within(self.span):
                 yield self
@@ -286,19 +260,15 @@ class TimedSpan:
 
 
 _REPORTING: WeakKeyDictionary[object, WeakSet[Telemetry]] = WeakKeyDictionary()
-"""Telemetry of all gateways that report gauges, keyed by their provider. One callback adds up the
-values of all gateways, because an SDK calls only one callback for each name."""
+"""Telemetry of all gateways that report gauges, keyed by provider. One callback adds up the values,
+because an SDK calls only one callback for each name."""
 _LOCK = Lock()
 
 
 def _report_gauges(telemetry: Telemetry, provider: object, meter: metrics.Meter) -> None:
     """Report the gauges of *telemetry* while it exists.
 
-    Args:
-        telemetry: Telemetry of one gateway.
-        provider: Provider that collects the gauges. If it is a class, the gauges are reported to
-            the process's provider, which may be set later.
-        meter: Meter of the provider.
+    If *provider* is a class, they go to the process's provider, which may be set later.
     """
     with _LOCK:
         reporting = _REPORTING.get(provider)
@@ -314,9 +284,7 @@ def _report_gauges(telemetry: Telemetry, provider: object, meter: metrics.Meter)
 def _observe(
     reporting: WeakSet[Telemetry], name: str, _options: CallbackOptions
 ) -> Iterable[Observation]:
-    """Return the values of the gauge *name* for all gateways together: the maximum of ages, the sum
-    of other values.
-    """
+    """Return the values of a gauge of all gateways: the maximum of ages, the sum of others."""
     with _LOCK:
         gateways = tuple(reporting)
     label, is_age = METRICS[name].label, METRICS[name].unit == "s"

@@ -1,9 +1,8 @@
-"""Metrics and names of spans and attributes.
+"""Metrics and names of spans and attributes, on which dashboards depend (`docs/telemetry.md`).
 
-* Dashboards depend on the names. `docs/telemetry.md` lists them with all attributes.
-* Names with the prefixes ``gen_ai.``, ``http.``, ``server.``, ``url.`` and ``error.`` are from
-  OpenTelemetry's semantic conventions 1.41. Later versions moved ``gen_ai.`` elsewhere.
-* Durations are in seconds. Attributes have few distinct values.
+Names with the prefixes ``gen_ai.``, ``http.``, ``server.``, ``url.`` and ``error.`` are from
+OpenTelemetry's semantic conventions 1.41. Durations are in seconds. Attributes have few distinct
+values.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ SCOPE = "tool-gateway"
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.1"
 """Last schema of OpenTelemetry that defines the ``gen_ai.`` attributes."""
 OTHER = "_OTHER"
-"""Attribute value for names that are unknown or must not be exported, as in OpenTelemetry's
-conventions."""
+"""Attribute value for unknown or private names, as in OpenTelemetry's conventions."""
 CLIENT_SPANS = frozenset({"retrieval", "embeddings", "chat"})
 """First words of the names of spans for requests to a service."""
 
@@ -79,7 +77,6 @@ METRICS: Mapping[str, Metric] = {
     "gen_ai.client.operation.duration": Metric("s", "One request to a model.", _DOUBLING),
     "gen_ai.client.token.usage": Metric("{token}", "Tokens of one request to a model.", _TOKENS),
 }
-"""All metrics, keyed by name."""
 
 
 class ContentAttributes(NamedTuple):
@@ -92,4 +89,4 @@ class ContentAttributes(NamedTuple):
 
 
 CONTENT_ATTRIBUTES = ContentAttributes()
-"""The attribute names. They are used only if the host enables content capture."""
+"""The attribute names, used only if the host enables content capture."""

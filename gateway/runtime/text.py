@@ -1,7 +1,6 @@
 """Text functions: cleaning, clipping, token counts, similar names, literals, digests.
 
-Words and stems are in `graphs.lexical.analysis`. All functions take linear time and accept any
-string, including lone surrogates.
+All functions take linear time and accept any string, including lone surrogates.
 """
 
 from __future__ import annotations
@@ -57,8 +56,7 @@ _SIMPLE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 def clean(text: str, *, limit: int) -> str:
     """Remove invisible characters, fold white space and clip *text* to *limit* characters.
 
-    `visible` defines the invisible characters. Newlines are kept. The gateway cleans all
-    descriptions of servers before it uses them.
+    `visible` defines the invisible characters. Newlines are kept.
     """
     if not text:
         return ""
@@ -73,8 +71,8 @@ def clean(text: str, *, limit: int) -> str:
 def normalize(form: Literal["NFC", "NFKC"], text: str) -> str:
     """Return *text* in a Unicode normal form, with at most 30 combining marks in a row.
 
-    30 is the limit of the Stream-Safe Text Format (UAX 15). Without it, Python sorts a run of marks
-    in quadratic time.
+    Python sorts a run of marks in quadratic time, so it is cut as in the Stream-Safe Text Format
+    (UAX 15).
     """
 
     def is_mark(character: str) -> bool:
@@ -163,9 +161,8 @@ def one_line(text: str, *, limit: int) -> str:
 def estimate_tokens(text: str) -> int:
     """Estimate the number of tokens of *text*; 0 for an empty text.
 
-    A token is four characters, or one wide character (CJK, Thai, Hangul). The error is about 15 %
-    of the o200k vocabulary on JSON schemas and English prose. Displays must say that it is an
-    estimate.
+    A token is four characters, or one wide character (CJK, Thai, Hangul). For JSON schemas and
+    English prose, the error is about 15 % of the tokens of o200k.
     """
     wide = 0 if text.isascii() else len(_wide_characters().findall(text))
     return wide + -(-(len(text) - wide) // 4)
@@ -207,9 +204,7 @@ def near(name: str, names: Iterable[str], *, limit: int = 5) -> tuple[str, ...]:
 
 
 def literals(text: str) -> tuple[str, ...]:
-    """Return the words in *text* that a rewritten query must contain unchanged: ids, e-mails,
-    versions, file names.
-    """
+    """Return the words (ids, e-mails, versions, file names) that a rewritten query must keep."""
     return tuple(dict.fromkeys(literal.strip(".,;:") for literal in _literals(text)))
 
 

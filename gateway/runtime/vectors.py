@@ -18,18 +18,14 @@ Matrix = NDArray[np.float32]
 Vector = NDArray[np.float32]
 """An array of numbers, shape (d,)."""
 _MAX_SORTED = 512
-"""Maximum number of scores up to which `top` sorts all of them, because that is faster than
-selecting the best."""
+"""Maximum number of scores that `top` sorts as a whole, which is then faster than a selection."""
 
 
 class VectorStore(Protocol):
-    """Storage of vectors, keyed by the id of the model and the key of the text. Called from any
-    worker thread.
-    """
+    """Storage of vectors, keyed by model id and key of the text. Called from any worker thread."""
 
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
-        """Return the stored vectors of *model_id* for *keys*. Missing and damaged entries are left
-        out.
+        """Return the stored vectors of *model_id* for *keys*, without missing and damaged ones.
 
         Raises:
             StoreError: If the store cannot be read.
@@ -50,13 +46,10 @@ class VectorStore(Protocol):
 
 
 class Claim(Protocol):
-    """Reservation of keys, so that only one process computes their vectors. Called from any worker
-    thread.
-    """
+    """Reservation of keys, so that only one process computes their vectors. Thread-safe."""
 
     def take(self) -> Collection[str]:
-        """Reserve the keys that other processes have not reserved, until `release`, and return
-        them.
+        """Reserve the keys that other processes have not reserved, until `release`.
 
         Returns:
             The keys to compute in this process; empty after `release`.
@@ -67,17 +60,15 @@ class Claim(Protocol):
         ...
 
     def release(self) -> None:
-        """Let other processes reserve the keys. May be called twice. It also happens when the
-        process ends.
+        """Let other processes reserve the keys, as at the end of the process. May be called
+        twice.
         """
         ...
 
 
 @runtime_checkable
 class SharedVectorStore(VectorStore, Protocol):
-    """A `VectorStore` that several processes share, which divides the computation of vectors
-    between them.
-    """
+    """A `VectorStore` of several processes, which divides the computation between them."""
 
     def claim(self, model_id: str, keys: Sequence[str]) -> Claim:
         """Return a claim of *keys*. The store is not accessed before `Claim.take`."""
@@ -85,26 +76,19 @@ class SharedVectorStore(VectorStore, Protocol):
 
 
 def unit_rows(rows: np.ndarray | Sequence[Any]) -> Matrix:
-    """Return *rows* with each row scaled to length 1. A row of zeros is unchanged.
-
-    Args:
-        rows: Numbers of any type, shape (n, d).
-    """
+    """Return *rows*, shape (n, d), scaled to length 1. A row of zeros is unchanged."""
     matrix = np.atleast_2d(np.asarray(rows, dtype=np.float32))
-    # Computed in double precision, because the squares of small float32 numbers are 0, and those of
-    # large ones are infinite.
+    # In double precision, because the squares of float32 numbers may be 0 or infinite.
     lengths = np.linalg.norm(matrix.astype(np.float64), axis=1, keepdims=True)
     scaled: Matrix = np.divide(matrix, lengths, out=np.zeros_like(matrix), where=lengths > 0)
     return scaled
 
 
 def usable(rows: Matrix, *, count: int, dimensions: int | None) -> str:
-    """Return the reason why *rows* cannot be used; empty if they can.
+    """Return the reason why *rows*, vectors of an embedder, cannot be used, or "".
 
-    Args:
-        rows: Vectors of an embedder.
-        count: Number of requested vectors.
-        dimensions: Required length of each vector; None if unknown.
+    *count* is the number of requested vectors. *dimensions* is their required length; None if
+    unknown.
     """
     if rows.ndim != 2 or rows.shape[0] != count:
         return f"expected {count} vectors, got an array of shape {rows.shape}"
@@ -118,12 +102,9 @@ def usable(rows: Matrix, *, count: int, dimensions: int | None) -> str:
 
 
 def cosines_of(rows: Matrix, queries: Matrix) -> Matrix:
-    """Return the cosine of each query with each row, shape (q, n). Queries and rows must be unit
-    vectors.
-    """
+    """Return the cosine of each query with each row, shape (q, n). All must be unit vectors."""
     products = np.empty((len(queries), len(rows)), dtype=np.float32)
-    # Query by query, because a matrix product would use every core and round equal rows
-    # differently.
+    # A matrix product would use every core and round equal rows differently.
     for cosines, query in zip(products, queries, strict=True):
         np.vecdot(rows, query, out=cosines)
     return products
@@ -137,33 +118,27 @@ class Distribution(NamedTuple):
 
     @classmethod
     def of(cls, values: Vector) -> Self:
-        """Return the mean and spread of *values*, shape (n,). If all values are equal, the spread
-        is exactly 0.
-        """
+        """Return the mean and spread of *values*, shape (n,). Equal values have the spread 0."""
         if not len(values):
             return cls()
         return cls(float(values.mean(dtype=np.float64)), float(values.std(dtype=np.float64)))
 
 
 def deviations(values: Vector, about: Distribution) -> Vector:
-    """Return *values* minus the mean of *about*, divided by the spread of *about*. Return zeros if
-    the spread is 0.
-    """
+    """Return (*values* - mean) / spread of *about*; zeros if the spread is 0."""
     if about.spread <= 0:
         return np.zeros(len(values), dtype=np.float32)
     return np.asarray((values - about.mean) / about.spread, dtype=np.float32)
 
 
 def deviations_at(values: Vector, positions: NDArray[np.intp], mask: NDArray[np.bool_]) -> Vector:
-    """Return the deviations of the *values* at *positions*. Mean and spread are those of the
-    *values* where *mask* is True.
-    """
+    """Return the deviations of *values* at *positions*; *mask* selects those for the mean."""
     return deviations(values[positions], Distribution.of(values[mask]))
 
 
 def placed(values: NDArray[Number], place: int) -> Number:
     """Return the value at index *place* of the sorted *values*, smallest first."""
-    # The array's method `partition` is faster than `np.partition`, which has layers of Python code.
+    # The array's method is faster than `np.partition`, which has layers of Python code.
     parted = values.copy()
     parted.partition(place)
     value: Number = parted[place]
@@ -173,7 +148,7 @@ def placed(values: NDArray[Number], place: int) -> Number:
 def top(scores: Vector, limit: int) -> NDArray[np.intp]:
     """Return the positions of the *limit* best scores, best first. Ties are ordered by position.
 
-    Costs O(n + limit log limit). ``limit`` may exceed the number of scores.
+    Costs O(n + limit log limit). *limit* may exceed the number of scores.
     """
     count = min(limit, scores.shape[0])
     if count <= 0:

@@ -21,10 +21,9 @@ class Configured:
     target: object
     transforms: tuple[Transform, ...] = ()
     owner: str = ""
-    """Owner of the server's pins: the file, and the server's name in it. "" for a server without a
-    file."""
+    """Owner of the server's pins: the file, and the server's name in it. "" without a file."""
     access: Access = NO_ACCESS_RULE
-    """Access of callers to the whole server, as set by the host."""
+    """Access of callers to the whole server."""
     trusted: bool = False
     """True if the host trusts the server's definitions."""
 
@@ -35,19 +34,18 @@ class Configured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reloaded:
-    """Outcome of a reload: names of the servers that it added, changed, removed or kept."""
+    """Outcome of a reload, with the names of the changed servers."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
-    """Names of unchanged servers; their sessions continue."""
+    """Names of unchanged servers, whose sessions continue."""
     diagnostics: tuple[Diagnostic, ...] = ()
-    """Warnings about the files."""
 
     @property
     def summary(self) -> str:
-        """Description of the changes in one line, for people."""
+        """The changes in one line, for people."""
         parts = {"added": self.added, "changed": self.changed, "removed": self.removed}
         listed = (f"{what} {', '.join(names)}" for what, names in parts.items() if names)
         return "; ".join(listed) or "no server changed"
@@ -57,16 +55,14 @@ class Reloaded:
 class ConfigFiles:
     """The configuration files of one gateway.
 
-    If a server's entry is equal after a reload, the server keeps its session. If a file is
-    unreadable, a reload changes nothing. If an entry is invalid, its server stays unchanged.
+    If a file is unreadable, a reload changes nothing. If an entry is invalid, its server stays
+    unchanged.
     """
 
     servers: dict[str, Configured] = field(default_factory=dict)
-    """Settings of all servers, keyed by name: those in the files as last read, and servers that
-    code added."""
+    """Settings of all servers, from files and code, keyed by name."""
     manifests: list[Manifest] = field(default_factory=list)
-    """Contents of the files, in the order in which they were added. A manifest without an `origin`
-    does not come from a file."""
+    """Contents of the files, in their order. Manifests without an `origin` come from code."""
 
     @property
     def kinds(self) -> dict[str, CustomKind]:
@@ -86,12 +82,9 @@ class ConfigFiles:
     def add(self, manifest: Manifest, names: Container[str]) -> dict[str, Configured]:
         """Add a file, and return the settings of its servers, keyed by name.
 
-        Args:
-            manifest: The content of the file.
-            names: Names of all existing servers.
-
         Raises:
-            ConfigError: If the file was added before, or a name is taken; nothing is added then.
+            ConfigError: If the file was added before, or a server name is in *names*; nothing is
+                added then.
         """
         if manifest.origin and manifest.origin in [other.origin for other in self.manifests]:
             raise ConfigError(f"{manifest.origin!r} was added already: reload() reads it again")
@@ -104,10 +97,7 @@ class ConfigFiles:
     def read(self, names: Container[str]) -> tuple[ConfigFiles, Reloaded]:
         """Read all files again. Return their new content, and the names of changed servers.
 
-        Manifests without a file stay unchanged.
-
-        Args:
-            names: Names of all existing servers.
+        *names* are the names of all existing servers.
 
         Raises:
             ConfigError: If a file is unreadable, or the name of a new server is taken.
@@ -149,7 +139,7 @@ class ConfigFiles:
 
 
 def _server_entries(manifest: Manifest) -> dict[str, Configured]:
-    """Return the settings of each server in *manifest*, virtual servers last."""
+    """Return the settings of each server in *manifest*, keyed by name."""
     return {
         name: Configured(
             target=target,

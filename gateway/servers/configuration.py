@@ -1,5 +1,3 @@
-"""Configuration of a gateway: adds configuration files, and reloads them after changes."""
-
 from __future__ import annotations
 
 import asyncio
@@ -19,15 +17,12 @@ from gateway.types import Diagnostic
 class Configuration:
     """Adds and reloads the configuration files of one gateway. Safe from any thread.
 
-    Args:
-        servers: The servers of the gateway.
-        change: Returns a context manager that records a change of the gateway.
+    *change* returns a context manager that records a change of the gateway.
     """
 
     servers: Servers
     change: Callable[..., AbstractAsyncContextManager[None]]
     _reloading: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
-    """Lock that prevents concurrent reloads."""
 
     def add(self, config: str | Path | Manifest) -> tuple[Diagnostic, ...]:
         """Add the servers of an ``mcp.json``, and return warnings about the file.
@@ -56,8 +51,7 @@ class Configuration:
     async def reload(self) -> Reloaded:
         """Read the configuration files again, and apply the changes.
 
-        Unchanged servers keep their session. Definitions that were approved since the last read
-        become available.
+        Unchanged servers keep their session, and their newly approved definitions become available.
 
         Raises:
             ConfigError: If a file is invalid; then nothing changes.
@@ -93,7 +87,6 @@ class Configuration:
         await self.servers.recheck(changes.kept)
 
     def _declare(self, files: ConfigFiles) -> None:
-        """Replace the kinds, rules and policies that files declare by those of *files*."""
         if self.servers.entries.declare(files.kinds):
             self.servers.mark_entries()
         self.servers.registry.set_rules("files", *files.rules)

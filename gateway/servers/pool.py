@@ -1,8 +1,4 @@
-"""Creation of sources from configured servers and virtual servers.
-
-* A server is listed once and its listing is stored. Transforms apply to the stored listing.
-* Servers are not started here.
-"""
+"""Creation of sources from configured servers and virtual servers. Servers are not started here."""
 
 from __future__ import annotations
 
@@ -31,8 +27,7 @@ from gateway.types.listing import Listing
 
 _ANYBODY = Filters()
 _CHECK_STEP_S = 1.0
-"""Interval in seconds between checks for old listings. Without it, every search would check every
-server."""
+"""Interval in seconds between checks for old listings, because each check visits every server."""
 
 
 @dataclass(eq=False, repr=False)
@@ -45,8 +40,7 @@ class ServerPool:
         store: Store of the servers' listings and pins.
         options: Limits.
         tokens: Opens the token store of a sign-in.
-        openers: Functions that open HTTP APIs, keyed by their key in a server's configuration
-            entry.
+        openers: Functions that open HTTP APIs, keyed by their configuration key.
         clock: Monotonic clock, in seconds.
     """
 
@@ -60,16 +54,14 @@ class ServerPool:
     clock: Clock
 
     def __post_init__(self) -> None:
-        """Start without servers."""
         self._upstream = self.options.upstream
         self._are_entities = self.options.catalog.servers
         self.cached: dict[str, CachedSource] = {}
         """Sources with a stored listing, keyed by server."""
         self.capabilities = ClientCapabilities()
-        """Client capabilities offered to servers (sampling, elicitation, roots)."""
         self._next_check = -math.inf
         self._retry_at: dict[str, float] = {}
-        """Time of the next attempt to reach each unreachable server, keyed by server."""
+        """Time of the next attempt to reach each unhealthy server, keyed by server."""
         self._swept = self.clock()
         self._sweeps = SingleFlight[None](self.bridge.submit)
         self._listings = SingleFlight[Listing](self.bridge.submit)
@@ -124,8 +116,8 @@ class ServerPool:
         return replace(target, opener=self.openers.get("openapi")) if target.openapi else target
 
     def refresh_stale(self) -> None:
-        """Start two kinds of work in the background: listing servers again whose listing is old,
-        and deleting stored listings that are not used.
+        """Start in the background to list servers with an old listing, and to delete unused stored
+        listings.
         """
         now = self.clock()
         if now < self._next_check:
@@ -134,13 +126,11 @@ class ServerPool:
             self._swept = now
             self._sweeps.start("sweep", self._sweep)
         dues = [source.refresh_if_stale() for source in tuple(self.cached.values())]
-        # Check again when the next listing becomes old, or soon if a server is being listed now.
+        # Check when the next listing becomes old, but soon if a server is being listed now.
         self._next_check = min((now + _CHECK_STEP_S, *dues))
 
     def change(self, name: str, entry: Configured, *, restart: bool) -> None:
-        """Change the settings of the server *name*. If *restart* is False, it keeps its listing and
-        session.
-        """
+        """Change the settings of *name*. Unless *restart*, it keeps its listing and session."""
         source = self.cached.get(name)
         self.registry.remove(name)
         if source is None or restart:
@@ -150,8 +140,9 @@ class ServerPool:
             self._register(name, source, entry, {})
 
     def recheck(self, names: Iterable[str], *, relisted: bool = False) -> None:
-        """Make newly approved definitions of the servers *names* available. If *relisted*, also
-        read the listings that other processes stored.
+        """Make newly approved definitions of the servers *names* available.
+
+        If *relisted*, also read the listings that other processes stored.
         """
         self._next_check = -math.inf
         registered = self.registry.all()
@@ -165,9 +156,7 @@ class ServerPool:
                 self.registry.mark_dirty(name)
 
     def remove(self, name: str) -> Source | None:
-        """Remove the source *name*, of any kind, and the stored listing of a server. Return the
-        source without closing it, or None if it does not exist.
-        """
+        """Remove the source *name* and its stored listing. Return it unclosed; None if missing."""
         source = self.registry.remove(name)
         cached = self.cached.pop(name, None)
         if cached is not None:
@@ -180,7 +169,7 @@ class ServerPool:
             source.expire()
 
     def pin_owners(self) -> dict[str, str]:
-        """Return the owner of the pins of each server that has pins, keyed by server."""
+        """Return the owner of the pins of each server with pins, keyed by server."""
         owners = {}
         for name, registration in self.registry.all().items():
             source = self.cached.get(name) or registration.source
@@ -191,11 +180,7 @@ class ServerPool:
         return owners
 
     def resolve_filters(self, filters: Filters | None) -> Filters:
-        """Return *filters*. If they have ``healthy_only``, also exclude all unhealthy servers by
-        name.
-
-        Args:
-            filters: The filters of a search; None is the default filters.
+        """Return *filters*, or the default if None. ``healthy_only`` excludes unhealthy servers.
 
         Raises:
             InvalidRequestError: If *filters* has the wrong type.
@@ -209,13 +194,14 @@ class ServerPool:
         return replace(filters, without=filters.without | self._find_unhealthy())
 
     def gauges(self) -> Mapping[str, Mapping[str, float]]:
-        """Return the number of servers that are known to be up or down, for telemetry."""
+        """Return the numbers of servers known to be up and down, for telemetry."""
         states = [source.live.healthy for source in tuple(self.cached.values())]
         return {"gateway.servers": {"up": states.count(True), "down": states.count(False)}}
 
     def note_stale(self, result: SearchResult) -> SearchResult:
-        """Return *result* with a diagnostic for each server in it that is known to be unreachable,
-        or could not be listed again. Also start to reach these servers again.
+        """Return *result* with a diagnostic for each unhealthy server in it.
+
+        Unhealthy servers are unreachable, or could not be listed again. Try to reach them again.
         """
         registered, stale = self.registry.all(), set[str]()
         for match in result.shown:
@@ -238,14 +224,13 @@ class ServerPool:
     def _find_unhealthy(self) -> frozenset[str]:
         """Return the names of the unhealthy servers, and the ids of virtual items that use them.
 
-        Each connection knows its state, so servers are not contacted here. If searches exclude a
-        server, nobody calls its tools and would notice its recovery. So unhealthy servers are tried
-        again in the background, as often as their circuit breaker allows.
+        Searches may exclude these servers, so that no call would notice their recovery. Therefore
+        they are tried again in the background, as often as their circuit breaker allows.
         """
         now, retry_s = self.clock(), self._upstream.retry_after_s
         sources = dict(self.cached)
         down = {name: source for name, source in sources.items() if not source.live.healthy}
-        # Wait before the first retry, because the failure is recent.
+        # The failure is recent, so wait before the first retry.
         retry_at = {name: self._retry_at.get(name, now + retry_s) for name in down}
         for name, source in down.items():
             if now >= retry_at[name]:
@@ -261,7 +246,7 @@ class ServerPool:
         return frozenset({*down, *behind})
 
     async def _sweep(self) -> None:
-        # Ignore errors here: the next caller that uses the store reports them.
+        # Ignore errors, because the next caller that uses the store reports them.
         await attempt(in_thread(self.store.sweep))
 
     def _register(
@@ -287,9 +272,7 @@ class ServerPool:
         return CacheKey(
             fingerprint=target.fingerprint,
             owner=owner,
-            # A command line from code need not be approved. One from a file must be, because
-            # someone may have
-            # changed the file.
+            # Command lines from code need no approval. A file may have been changed by someone.
             command_line=target.approval_digest(self._key) if owner else "",
         )
 

@@ -1,7 +1,4 @@
-"""Sources of tools that a host adds to and removes from a gateway.
-
-Registration is immediate and uses no network. The next search lists the new source.
-"""
+"""Tools and servers that a host adds to a gateway. The next search lists them."""
 
 from __future__ import annotations
 
@@ -42,8 +39,7 @@ LOCAL = "local"
 
 
 class Servers:
-    """The sources of one gateway: Python functions, servers, and sources that the host implements.
-    Safe from any thread.
+    """The sources of one gateway. Safe from any thread.
 
     Args:
         bridge: Owner of the event loop for sessions.
@@ -73,10 +69,8 @@ class Servers:
         self._local = FunctionSource(LOCAL, options=options.upstream)
         visibility = tables("register_visibility").get("policies", without_policies)
         self.registry = Registry(options.catalog.rules, visibility)
-        """All sources, keyed by name."""
         self.registry.set_policies("", options.policies)
         self.entries = EntrySource(store.entries, options.upstream, options.catalog.kinds)
-        """The catalog's entries as a source."""
         self.registry.add(Registration(self.entries))
         self.pool = ServerPool(
             self.registry,
@@ -87,16 +81,12 @@ class Servers:
             openers=tables("register_sources"),
             clock=clock,
         )
-        """The MCP servers and virtual servers."""
         self.files = ConfigFiles()
-        """The configuration files as last read."""
         self.entities = EntityRegistry(
             reserved=options.discovery.reserved,
             bindings=NameBindings(store.listings, self.names_owner),
         )
-        """The entities of all sources, with their exposed names."""
         self.sign_ins = UserSignIns(self.pool, bridge, self.entities)
-        """Users' sign-ins to servers that are called with the users' own credentials."""
 
     def add_tool(
         self,
@@ -110,11 +100,8 @@ class Servers:
     ) -> str:
         """Add a Python function, sync or async, as a tool. Return the tool's id.
 
-        The function's signature, annotations and docstring become the tool's schema and
-        description.
-
         Args:
-            function: The function. Its parameters must be representable in JSON.
+            function: The function. Its annotations become the tool's schema.
             name: Name of the tool; None is the function's name.
             description: Description of the tool; None is the docstring.
             hints: Additional search terms for the tool, and hints about its behaviour.
@@ -145,11 +132,7 @@ class Servers:
         return f"{LOCAL}/{tool.name}"
 
     def remove_tool(self, name: str) -> bool:
-        """Remove the tool of a Python function. Return False if it does not exist.
-
-        Args:
-            name: The tool's name or id.
-        """
+        """Remove the Python function with this tool name or id. Return False if missing."""
         removed = self._local.remove(name.removeprefix(f"{LOCAL}/"))
         if removed:
             self.registry.mark_dirty(LOCAL)
@@ -186,16 +169,14 @@ class Servers:
         Args:
             name: Name of the server in this gateway.
             document: URL or file of the API's OpenAPI document, in JSON.
-            url: Base URL of the API; "" takes it from the document. It must then be on the host of
-                the document.
-            headers: Headers that are sent only to the API. Keep secrets in the environment.
+            url: Base URL of the API. "" takes it from the document, which must be on the same host.
+            headers: Headers that are sent only to the API.
             hints: Additional search terms for the tools, keyed by the tools' shown names.
             transforms: Transforms of the tools.
             access: Access of callers to the tools.
 
         Raises:
-            ConfigError: If the name or an address is invalid, or the plugin ``openapi`` is not
-                loaded.
+            ConfigError: If the name or an address is invalid, or the plugin ``openapi`` is missing.
             ClosedError: If the gateway was closed.
         """
         if "openapi" not in self.pool.openers:
@@ -213,22 +194,17 @@ class Servers:
         prompts: Mapping[str, str | Alias] | None = None,
         access: Access = NO_ACCESS_RULE,
     ) -> None:
-        """Register a virtual server, which shows tools, resources and prompts of other servers
-        under new names.
+        """Register a virtual server: tools, resources and prompts of other servers under new names.
 
         The other servers may be added later.
 
         Args:
             name: Name of the virtual server.
-            tools: Tools of other servers as ``server/tool``, or an `Alias` with a description,
-                keyed by the shown name.
+            tools: Originals, as ``server/tool`` or an `Alias`, keyed by the shown name.
             description: Purpose of the virtual server.
-            resources: Resources of other servers as ``server/URI``, or an `Alias`, keyed by the
-                shown URI.
-            prompts: Prompts of other servers as ``server/prompt``, or an `Alias`, keyed by the
-                shown name.
-            access: Access of callers, in addition to the access rules of the original tools,
-                resources and prompts.
+            resources: Originals, as ``server/URI`` or an `Alias`, keyed by the shown URI.
+            prompts: Originals, as ``server/prompt`` or an `Alias`, keyed by the shown name.
+            access: Access of callers, in addition to the access rules of the originals.
 
         Raises:
             ConfigError: If a name is taken or illegal.
@@ -255,8 +231,7 @@ class Servers:
 
         Args:
             source: The source. Its ``server`` is its name in this gateway. Unless it is
-                ``trusted``, its listing passes the same limits, checks and scans as that of an MCP
-                server.
+                ``trusted``, its listing is limited, checked and scanned as for an MCP server.
             hints: Additional search terms for its tools, keyed by the source's own tool name.
             itself: Definition of kind ``server`` with the source's name, so that searches can find
                 the source itself; None makes only its tools findable.
@@ -283,7 +258,7 @@ class Servers:
         )
 
     async def remove(self, name: str) -> bool:
-        """Remove a server and close its session. Return False if it does not exist."""
+        """Remove a source and close its session. Return False if it does not exist."""
         source = self.pool.remove(name)
         if source is None:
             return False
@@ -313,36 +288,31 @@ class Servers:
         self.registry.set_policies("", tuple(policies))
 
     def reread_graph(self) -> None:
-        """Read the host's graph documents again at the next search, without listing servers
-        again.
-        """
+        """Read the host's graph documents again at the next search, without listing servers."""
         self.registry.mark_changed()
 
     def states(self) -> Mapping[str, ConnectionState]:
-        """Return the state of each server's connection (idle, connecting, active, failed or
-        closed), keyed by server.
-        """
+        """Return the state of each server's connection, keyed by server."""
         return {name: source.live.state for name, source in tuple(self.pool.cached.items())}
 
     def original(self, entity: Entity) -> tuple[str, str]:
-        """Return the server that provides *entity*, and that server's own name of it.
+        """Return the server that provides *entity*, and the name of *entity* in that server.
 
-        Both differ from the entity's if a transform or a virtual server renames it.
+        Both may differ from the entity's own if a transform or a virtual server renames it.
         """
         registration = self.registry.all().get(entity.server)
         return original_of(None if registration is None else registration.source, entity)
 
     def audience(self, caller: Caller) -> Hashable:
-        """Return a key that is equal for all callers that may see the same entities as *caller*."""
+        """Return a key. Callers with the same key see the same entities."""
         return self.registry.audience(caller)
 
     def names_owner(self) -> str:
         """Return the owner of the pins of exposed names: the configuration files, or the host's
         store.
 
-        Without configuration files and a store of the host, return "": exposed names are then not
-        stored, and last only as long as the gateway. The user's cache folder cannot store them,
-        because unrelated programs use it too.
+        Without both, return "": exposed names are then not stored. The user's cache folder cannot
+        store them, because unrelated programs use it too.
         """
         places = [manifest.place for manifest in self.files.manifests if manifest.place]
         return names_owner(*places) if places or self._has_place else ""
@@ -352,23 +322,22 @@ class Servers:
         return replaced(self.options.catalog, kinds=self.entries.kinds)
 
     def mark_entries(self) -> None:
-        """Make the next search list the entries of the catalog again."""
+        """Make the next search list the catalog's entries again."""
         self.registry.mark_dirty(self.entries.server)
 
     async def recheck(self, names: Iterable[str], *, relisted: bool = False) -> None:
-        """Make newly approved definitions of the servers *names* available. If *relisted*, also
-        read the listings that other processes stored.
+        """Make newly approved definitions of the servers *names* available.
+
+        If *relisted*, also read the listings that other processes stored.
         """
         self.pool.recheck(names, relisted=relisted)
         if self.entities.recheck():
             self.mark_entries()
 
     def take_change(self, changed: str) -> None:
-        """Apply a change of the store by another process at the next search. Safe from any thread.
+        """Apply another process's change of the store at the next search. Safe from any thread.
 
-        Args:
-            changed: Name of the changed part of the store; "" is any part (see
-                `WatchedStore.watch`).
+        *changed* is the changed part of the store; "" is any part (see `WatchedStore.watch`).
         """
         table, _, server = changed.partition("/")
         if table in {"", "entries", "rules"}:

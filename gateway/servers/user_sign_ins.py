@@ -31,14 +31,13 @@ class UserSignIns:
     registry: EntityRegistry
 
     async def begin(self, server: str, caller: Caller) -> str:
-        """Begin a sign-in, and return the URL at which *caller* signs in to *server*.
+        """Return the URL at which *caller* signs in to *server*.
 
         Only the caller's own browser may be redirected to this URL; see `gateway.serve.sign_in`.
 
         Raises:
             InvalidRequestError: If the caller has no user name, or may not sign in to the server.
-            UpstreamError: If the server offers no sign-in, is unreachable, or needs an approval
-                first.
+            UpstreamError: If the server has no sign-in, is unreachable, or must be approved first.
         """
         sign_in = self._admitted(server, caller).sign_in_of(caller)
         if not sign_in.callback:
@@ -51,17 +50,18 @@ class UserSignIns:
     async def complete(
         self, server: str, caller: Caller, *, code: str, state: str, issuer: str | None
     ) -> None:
-        """Exchange *code* for tokens, and store them for *caller*.
+        """Exchange *code* for tokens, and store them for *caller*. Scopes are not checked again.
 
         Args:
             server: The server.
-            caller: The user that began the sign-in. Scopes are not checked again.
+            caller: The user that began the sign-in.
             code: The authorization code from the browser.
             state: The state from the browser. It must be from the user's latest sign-in.
             issuer: The issuer from the browser (RFC 9207); None if missing.
 
         Raises:
-            InvalidRequestError: If the caller has no user name, or may not sign in to the server.
+            InvalidRequestError: If the caller has no user name, or users cannot sign in to the
+                server.
             UpstreamError: If the state belongs to no sign-in, or the code is invalid.
         """
         sign_in = self._users(server).sign_in_of(caller)

@@ -1,5 +1,3 @@
-"""Sources of tools: functions, MCP servers, transforms and virtual servers."""
-
 from gateway.sources.cached import CachedSource as CachedSource
 from gateway.sources.cached import CacheKey as CacheKey
 from gateway.sources.cached import preload as preload

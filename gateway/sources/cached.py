@@ -1,10 +1,4 @@
-"""Source with a stored listing, which outlives the connection to its server.
-
-* A stored listing is available at the next start, without starting the server.
-* An old listing stays in use while a new one is read in the background. The same happens when the
-  server reports a change.
-* The first listing of a server is awaited for a limited time. Its tools may arrive later.
-"""
+"""Source with a stored listing, which stays in use while a new one is read in the background."""
 
 from __future__ import annotations
 
@@ -33,12 +27,11 @@ _RENEWAL_RATE = (0.5, 5)
 _MIN_STORED_FAILURE_S = 1.0
 """Minimum duration of a failed listing that is stored for later processes, in seconds."""
 _CLOCK_DRIFT_S = 60.0
-"""Maximum assumed difference between the clocks of two processes, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheKey:
-    """Keys under which a store has the listing and the approvals of one server."""
+    """Keys of one server's listing and approvals in a store."""
 
     fingerprint: str
     """Fingerprint of the server's configuration; if empty, nothing is stored."""
@@ -49,12 +42,12 @@ class CacheKey:
 
     @property
     def pin_owner(self) -> str:
-        """Owner of the approvals in the store: *owner*, or *fingerprint* if it is empty."""
+        """Owner of the approvals: *owner*, or *fingerprint* if it is empty."""
         return self.owner or self.fingerprint
 
 
 def preload(sources: Iterable[object]) -> None:
-    """Read the stored state of *sources* that have not loaded it yet, in one query per store."""
+    """Read the stored state of cold *sources*, in one query per store."""
     cold = [source for source in sources if isinstance(source, CachedSource) and source.is_cold]
     for store in {id(source.store): source.store for source in cold}.values():
         group = [source for source in cold if source.store is store]
@@ -73,18 +66,13 @@ class CachedSource:
     """Source of an MCP server that stores the server's listing.
 
     Args:
-        live: Source that reads the listing from the server.
-        store: Store of the listing and its approvals.
-        key: Keys of the listing and the approvals in the store.
         flights: Runs listings on its own event loop; may be shared with other sources.
-        options: Lifetime of a listing, and time limit of the first listing.
         on_change: Called when the listing differs from the previous one.
-        clock: Monotonic clock, in seconds.
-        wall: Clock with seconds since the epoch.
+        wall: Clock with seconds since the epoch; ``clock`` is monotonic.
     """
 
     _failure_before = ""
-    """Message of a recent failure in an earlier process; the first `list_tools` raises it again."""
+    """Recent failure in an earlier process; the first `list_tools` raises it again."""
     _invalid = False
 
     live: McpSource
@@ -101,16 +89,15 @@ class CachedSource:
         self.server = self.live.server
         self.trusted = self.live.trusted
         self.listed = Listing()
-        """Complete listing of the server, including items that an approval policy hides."""
+        """Complete listing of the server, including hidden items."""
         self._listing: Listing | None = None
         """Listing without items that an approval policy hides; None before the first listing."""
         self._renew_at = math.inf
-        """Time on the monotonic clock at which the listing counts as old."""
         self._loaded = False
         self.stored: StoredServer | StoreError | None = None
-        """Stored state of the server, or error of the store, read by `preload`; else None."""
+        """State of the server, or error of the store, as read by `preload`."""
         self._expired = False
-        """True if the listing has expired, so that the next caller waits for a new one."""
+        """True if the next caller waits for a new listing."""
         self._renewals = Bucket(*_RENEWAL_RATE, clock=self.clock)
         self.is_stale = False
         """True if an old listing is in use because the last attempt to read a new one failed."""
@@ -118,7 +105,6 @@ class CachedSource:
         self._unchecked: tuple[Diagnostic, ...] = ()
         """Diagnostics of a store failure that prevented the check of the command or URL."""
         self._rebuilt: tuple[Diagnostic, ...] = ()
-        """Diagnostics about a damaged store that was rebuilt, and about the lost data."""
 
     @property
     def is_cold(self) -> bool:
@@ -141,13 +127,13 @@ class CachedSource:
 
     def _age_s(self, stored: StoredListing) -> float:
         age_s = self.wall() - stored.listed_at
-        # A timestamp in the future comes from a wrong clock, so the age is unknown.
+        # A timestamp in the future comes from a wrong clock.
         return math.inf if age_s < -_CLOCK_DRIFT_S else max(age_s, 0.0)
 
     async def list_tools(self) -> Listing:
         """Return the last listing. If it is missing or expired, read it from the server.
 
-        If a new listing cannot be read, the expired listing stays in use with a diagnostic.
+        On failure, an expired listing stays in use with a diagnostic.
 
         Raises:
             UpstreamError: If the command or URL is not approved, the server failed, or it was never
@@ -170,7 +156,7 @@ class CachedSource:
         if not self._expired:
             return self._listing
         listing = await self._read_or_keep()
-        # Reading may have failed and left the old listing, so check the command or URL here too.
+        # Reading may have failed and kept the old listing, so check again.
         self.check_command_line()
         return listing
 
@@ -180,13 +166,13 @@ class CachedSource:
         return await self.live.call(tool, arguments, tool_id=tool_id)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Send a request that changes nothing. See `ResourceSource.ask`."""
+        """See `ResourceSource.ask`."""
         self.check_command_line()
         self._check_visible(*request_target(params))
         return await self.live.ask(method, params)
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
-        """Report changes of a resource. See `Watchable.watch`."""
+        """See `Watchable.watch`."""
         self.check_command_line()
         self._check_visible("resource", uri)
         await self.live.watch(uri, callbacks)
@@ -196,11 +182,11 @@ class CachedSource:
         await self.live.close()
 
     def expire(self) -> None:
-        """Make the next `list_tools` read the listing again."""
+        """Make the next `list_tools` read the listing again, unless `stored_only` is set."""
         self._expired = not self.options.stored_only
 
     def invalidate(self) -> None:
-        """Read the listing again in the background, because the server reported a change."""
+        """Read the listing again in the background, because it changed at the server."""
         self._invalid = True
         if self._listing is not None:
             self.flights.start((self, "renew"), self._renew)
@@ -209,7 +195,7 @@ class CachedSource:
         """Read the listing again in the background, if it is old.
 
         Returns:
-            Time on the monotonic clock at which the listing becomes old; minus infinity if unknown.
+            Monotonic time at which the listing becomes old; minus infinity if unknown.
         """
         if self._listing is None or self.options.stored_only:
             return -math.inf
@@ -221,7 +207,7 @@ class CachedSource:
     def recheck(self, *, relisted: bool = False) -> bool:
         """Make the next `list_tools` load the stored listing, if needed; return whether it is.
 
-        It is needed if reported changes may be approved, or another process *relisted* the server.
+        It is needed if changes may be approved now, or another process *relisted* the server.
         """
         notes = self._listing.diagnostics if self._listing is not None else ()
         is_changed = any(note.code == "tool_changed" for note in notes)
@@ -236,7 +222,7 @@ class CachedSource:
         self._attempt(lambda: self.store.forget(self.key.fingerprint), None)
 
     def check_command_line(self, *, again: bool = False) -> None:
-        """Raise an error under the policy ``block`` if the command or URL is not approved."""
+        """Raise `UpstreamError` if the policy ``block`` forbids the command or URL."""
         digest = self.key.command_line
         if not digest:
             return
@@ -265,7 +251,7 @@ class CachedSource:
     ) -> tuple[frozenset[str], tuple[Diagnostic, ...]]:
         """Record *digests*, keyed by definition name; return the names of changed definitions.
 
-        If the store fails, a diagnostic reports it, and ``block`` treats all as changed.
+        If the store fails, return a diagnostic. ``block`` then treats all as changed.
         """
         pins = self.stored.pins if isinstance(self.stored, StoredServer) else {}
         if digests and all(pins.get(name) == (new, new) for name, new in digests.items()):
@@ -277,7 +263,6 @@ class CachedSource:
         )
 
     def _set_listing(self, listing: Listing, store_notes: tuple[Diagnostic, ...] = ()) -> Listing:
-        """Make *listing* the current one, after the approval policies hide parts of it."""
         changed_names, unchecked = self._record_seen(listing.digests)
         if changed_names and unchecked:
             self._renew_at = self.clock() + self.options.retry_after_s
@@ -286,13 +271,12 @@ class CachedSource:
             changed[COMMAND_LINE_PIN] = ""
         visible = apply_policies(listing, changed, server=self.server, options=self.options)
         self.listed = listing
-        # One diagnostic of the store, the most serious one, is enough for each server.
+        # The most serious diagnostic of the store is enough.
         notes = unchecked or self._unchecked or store_notes or self._rebuilt
         self._listing = replace(visible, diagnostics=(*visible.diagnostics, *notes))
         return self._listing
 
     def _load(self) -> None:
-        """Load the stored listing, if there is one."""
         self._loaded = True
         stored = self._read_stored()
         if stored is None:
@@ -301,7 +285,6 @@ class CachedSource:
                 self._failure_before = self.stored.recent_failure(self.wall(), ttl_s)
             return
         self._renew_at = self.clock() + max(self.options.listing_ttl_s - self._age_s(stored), 0.0)
-        # If reading a new listing fails, the old one stays in use.
         self._expired |= self._is_expired(stored)
         self.live.note_repeatable(stored.listing)
         self._set_listing(stored.listing)
@@ -328,12 +311,12 @@ class CachedSource:
             raise
 
     def _note_failure(self, detail: str, began: float) -> None:
-        """Store a slow failed listing, so that later processes need not wait for it again."""
+        """Store a slow failed listing, so that later processes need not wait for it."""
         if self.options.failure_ttl_s and self.clock() - began >= _MIN_STORED_FAILURE_S:
             self._attempt(lambda: self.store.note_failure(self.key.fingerprint, detail), None)
 
     async def _read_listing(self) -> Listing:
-        # Repeat the check, because a store that failed before may only have been busy.
+        # Check again, because the store may only have been busy.
         self.check_command_line(again=True)
         listing = await self.live.list_tools()
         self._expired = self.is_stale = False
@@ -377,10 +360,7 @@ class CachedSource:
     def _attempt(
         self, work: Callable[[], V], fallback: V, *, prefix: str = ""
     ) -> tuple[V, tuple[Diagnostic, ...]]:
-        """Return the result of *work* on the store; *fallback* and a diagnostic if the store fails.
-
-        Without a fingerprint, the store is not used.
-        """
+        """Return the result of *work*, or *fallback* and a diagnostic if the store fails."""
         if not self.key.fingerprint:
             return fallback, ()
 

@@ -2,11 +2,8 @@
 
     CombinedSource("office", [TransformedSource(word, Prefix("word_")), excel])
 
-* A name that occurs in only one source stays unchanged. A name that occurs in several sources is
-  qualified in all of them as ``source_name``, so that the order of the sources has no effect.
-* A URI is qualified as ``source+URI``, which is also a URI if the source's name starts with a
-  letter and contains no ``_``.
-* ``source+URI`` can be read even if it is not listed, because results of tools may link to it.
+A name in several sources becomes ``source_name`` in all of them, so that their order has no effect.
+A URI becomes ``source+URI``, which can be read unlisted, because results of tools may link to it.
 """
 
 from __future__ import annotations
@@ -45,12 +42,7 @@ _KINDS: frozenset[Kind] = frozenset({"tool", "prompt", "resource"})
 class CombinedSource:
     """Tools, resources and prompts of several sources under one server name.
 
-    Names that occur in several sources are qualified in all of them. A `Prefix` on each source
-    makes its names independent of the other sources.
-
-    Args:
-        server: Name of the combination.
-        sources: Sources with different names.
+    A `Prefix` on each source makes its names independent of the other sources.
 
     Raises:
         ConfigError: If *sources* is empty, or two sources have the same name.
@@ -70,21 +62,14 @@ class CombinedSource:
         return all(source.trusted for source in self._sources.values())
 
     async def list_tools(self) -> Listing:
-        """List all sources in parallel. See `Source.list_tools`.
-
-        If a source fails, its last listing is used, with a diagnostic.
-
-        Raises:
-            UpstreamError: If all sources failed.
-            ClosedError: If the source is closed.
-        """
+        """List all sources in parallel. See `list_all`."""
         self._listings = await list_all(self._sources, self._listings)
         self._owners, clashes = _merge_names(self._listings)
         notes = (note for listing in self._listings.values() for note in listing.diagnostics)
         return replace(select(self._listings, self._owners), diagnostics=(*notes, *clashes))
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
-        """Call the tool on the source that owns it. See `Source.call`."""
+        """Call the tool on its source. See `Source.call`."""
         try:
             server, original = await self._find_owner("tool", tool)
         except InvalidRequestError:
@@ -100,9 +85,7 @@ class CombinedSource:
         return replace(result, content=tuple(content))
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Send a request to the source that owns the resource or prompt. See
-        `ResourceSource.ask`.
-        """
+        """Ask the source of the resource or prompt. See `ResourceSource.ask`."""
         kind, name = request_target(params)
         owner = server, original = await self._find_owner(kind, name)
         source = resources_of(self._sources[server], server)
@@ -110,7 +93,7 @@ class CombinedSource:
         return self._rewrite_uris(owner, name, answer)
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
-        """Report changes of a resource. See `Watchable.watch`."""
+        """See `Watchable.watch`."""
         server, original = await self._find_owner("resource", uri)
         source = watchable(self._sources[server], server, original)
         await source.watch(original, callbacks)
@@ -121,12 +104,6 @@ class CombinedSource:
 
     async def _find_owner(self, kind: Kind, name: str) -> Owner:
         """Return the source that owns *name*, and the source's own name of the item.
-
-        An unlisted URI is accepted if it is qualified or matches a template.
-
-        Args:
-            kind: ``tool``, ``prompt`` or ``resource``.
-            name: Name of the item in the combination.
 
         Raises:
             InvalidRequestError: If no source has the item, or several may have it.
@@ -146,12 +123,10 @@ class CombinedSource:
         owner = self._owners.get((kind, name))
         if owner is not None or kind != "resource":
             return owner
-        # An unlisted URI is either qualified, or matches a template.
         for source in self._listings:
             if name.startswith(f"{source}+"):
                 original = name.removeprefix(f"{source}+")
-                # A listed resource is accepted only under its listed name, because the host's rules
-                # use this
+                # A listed resource has only its listed name, because the host's rules use this
                 # name.
                 canonical = canonical_uri(original)
                 is_listed = any(
@@ -167,20 +142,14 @@ class CombinedSource:
         return (sources.pop(), name) if len(sources) == 1 else None
 
     def _to_uri(self, source: str, original: str) -> str:
-        """Return the URI under which the combination offers the resource *original* of *source*.
-
-        The resource need not be listed.
-        """
+        """Return the URI for the resource *original* of *source*, listed or not."""
         for (kind, name), owner in self._owners.items():
             if kind == "resource" and owner == (source, original):
                 return name
         return f"{source}+{original}"
 
     def _rewrite_uris(self, owner: Owner, name: str, answer: JsonObject) -> JsonObject:
-        """Return the *answer* of a source with the URIs of the combination.
-
-        *answer* is the answer of *owner* to a request for *name*.
-        """
+        """Return the *answer* of *owner* to a request for *name*, with the combination's URIs."""
         source, original = owner
 
         def rewrite(uri: str) -> str:
@@ -192,7 +161,7 @@ class CombinedSource:
             block = item.get("content")
             if isinstance(block, dict):
                 return {**item, "content": rewrite_block_uri(block, rewrite)}
-            # The requested item keeps the URI of the request, even if it is a web address.
+            # The requested item keeps its URI, even if it is a web address.
             is_target = item.get("uri") == original
             return {**item, "uri": name} if is_target else rewrite_uri(item, rewrite)
 
@@ -207,11 +176,7 @@ class CombinedSource:
 def _merge_names(
     listings: Mapping[str, Listing],
 ) -> tuple[dict[Key, Owner], tuple[Diagnostic, ...]]:
-    """Return the owner of each name in the combination, keyed by kind and name.
-
-    If the qualified name of a definition is also taken, the definition is left out with a
-    diagnostic.
-    """
+    """Return the owner of each name. If a qualified name is taken, add a diagnostic."""
     offers = [
         (item.kind, source, item.name)
         for source, listing in listings.items()
@@ -237,10 +202,7 @@ async def list_all(
 ) -> dict[str, Listing]:
     """List *sources* in parallel; return their listings, keyed by source name.
 
-    Args:
-        sources: Sources, keyed by name.
-        previous: Last listings, keyed by source name. The last listing of a source that fails is
-            used, with a diagnostic.
+    If a source fails, its *previous* listing is used, with a diagnostic.
 
     Raises:
         UpstreamError: If all sources failed.

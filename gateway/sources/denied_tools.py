@@ -1,7 +1,3 @@
-"""Removal of tools from the description of their server, if some callers may not find them.
-Pure.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
@@ -21,13 +17,10 @@ from gateway.types import Entity, JsonObject, ToolDefinition
 def hide_denied(
     entities: MutableMapping[str, Entity], visible: Visibility, before: Mapping[str, Entity]
 ) -> None:
-    """Remove a tool from the description of its server, if *visible* may deny the tool to a caller.
+    """Remove tools that *visible* may deny from the descriptions of their servers.
 
-    Args:
-        entities: Entities, keyed by id. Changed in place.
-        visible: Policies that decide which entities a caller can see.
-        before: Entities of the previous build. A server that does not change remains the same
-            object.
+    *entities* is changed in place. Servers that are unchanged since *before* remain the same
+    objects.
     """
     if not visible.hiding:
         return
@@ -37,9 +30,6 @@ def hide_denied(
 
 
 def _without_denied(entity: Entity, entities: Mapping[str, Entity], visible: Visibility) -> Entity:
-    """Return the server *entity*; its description omits tools that *visible* may deny to a
-    caller.
-    """
     is_listed = entity.id == entity_id(entity.kind, entity.server, entity.server)
     server = entity.server if is_listed else described_server(entity.name)
     names = entity.definition.details.get("tools")
@@ -55,7 +45,7 @@ def _without_denied(entity: Entity, entities: Mapping[str, Entity], visible: Vis
 def without_tools(entity: Entity, tools: Sequence[JsonObject], hidden: AbstractSet[str]) -> Entity:
     """Return the server *entity* with a description that omits the tools named in *hidden*.
 
-    *tools* are the tools in the metadata of the entity.
+    *tools* are the tools in its metadata.
     """
     details: Any = entity.definition.details
     listed = zip(details["tools"], details["tool_descriptions"], strict=True)

@@ -1,5 +1,3 @@
-"""Entities of a gateway: listed definitions with unique names, and with the host's access rules."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -42,16 +40,15 @@ _changing_of = attrgetter(*_CHANGING_FIELDS)
 class EntityRegistry:
     """The entities of one gateway. Not thread-safe.
 
-    An entity whose definition and name do not change remains the same object.
+    An entity remains the same object until its fields change.
 
     Args:
         reserved: Names that tools may not have.
-        bindings: Bindings of exposed names to tools, which keep names stable.
+        bindings: Bindings of exposed names to tools.
     """
 
     def __init__(self, *, reserved: frozenset[str], bindings: NameBindings) -> None:
         self.entities: Mapping[str, Entity] = {}
-        """Entities, keyed by id."""
         self.notes: tuple[Diagnostic, ...] = ()
         """Diagnostics about renamed tools, similar names and the store of name bindings."""
         self._reserved = reserved
@@ -63,9 +60,9 @@ class EntityRegistry:
         rules: AccessRules = NO_RULES,
         visibility: Visibility = EVERYTHING_VISIBLE,
     ) -> None:
-        """Replace the entities by the *listed* definitions, with the host's access *rules* applied.
+        """Replace the entities by the *listed* definitions, with the access *rules* applied.
 
-        The description of a server omits tools that *visibility* may deny to a caller.
+        Descriptions of servers omit tools that *visibility* may deny to a caller.
         """
         definitions = {server: result.definitions for server, result in listed.items()}
         own_names = {
@@ -81,7 +78,7 @@ class EntityRegistry:
             entities |= self._update_server(server, items, names, governance)
             for item in listed[server].listing.entities:
                 if item.described and item.server in listed:
-                    # The server itself is connected and lists its tools.
+                    # A connected server lists its own tools.
                     continue
                 entry = governance.entry(item, entities.get(item.parent))
                 previous = self.entities.get(entry.id)
@@ -91,19 +88,16 @@ class EntityRegistry:
 
     @property
     def naming(self) -> tuple[object, ...]:
-        """Everything except the listed tools that determines exposed names: reserved names and
-        bindings.
-        """
+        """Reserved names and bindings, which together with the tools determine exposed names."""
         return sorted(self._reserved), self._bindings.digest
 
     def load_names(self, listed: Mapping[str, ListResult]) -> tuple[Diagnostic, ...]:
-        """Load the stored name bindings, if needed; return diagnostics of a failing store."""
+        """Load the name bindings, if needed; return diagnostics of a failing store."""
         return self._bindings.load() if _needs_storage(listed) else ()
 
     def recheck(self) -> bool:
-        """Load the name bindings again if a name is withheld, because it may have been approved.
-
-        Return whether names may have changed.
+        """If a name is withheld, load the name bindings again; return whether names may have
+        changed.
         """
         is_withheld = any(note.code == "name_withheld" for note in self.notes)
         if is_withheld:
@@ -113,11 +107,7 @@ class EntityRegistry:
     def _expose_names(
         self, own_names: Mapping[str, str], listed: Mapping[str, ListResult]
     ) -> Mapping[str, str]:
-        """Return the exposed name of each tool, keyed by id. Also update name bindings and
-        diagnostics.
-
-        *own_names* are the tools' names in their sources, keyed by id.
-        """
+        """Return the exposed name of each tool, keyed by id. Update bindings and diagnostics."""
         named_by_host = frozenset(
             key
             for result in listed.values()
@@ -152,10 +142,7 @@ class EntityRegistry:
         names: Mapping[str, str],
         governance: _Governance,
     ) -> dict[str, Entity]:
-        """Return the entities of *server*, keyed by id. Unchanged ones remain the same objects.
-
-        *names* are the exposed names of tools, keyed by id.
-        """
+        """Return the entities of *server*, keyed by id. Unchanged ones remain the same objects."""
         entities: dict[str, Entity] = {}
         result = governance.listed[server]
         trusted = result.registration.source.trusted
@@ -189,7 +176,7 @@ class EntityRegistry:
 
 @dataclass(frozen=True, slots=True)
 class _Governance:
-    """The host's access rules and hints, with the *listed* definitions to which they apply."""
+    """The host's access rules and hints for the *listed* definitions."""
 
     listed: Mapping[str, ListResult]
     rules: AccessRules
@@ -197,8 +184,7 @@ class _Governance:
     def access(self, server: str, kind: Kind, name: str) -> Access:
         """Return the access of one item, combined from the rules for its source, server and names.
 
-        The access is at most as wide as the access of the server. For an alias, it is also at most
-        as wide as the access of the original.
+        It is at most as wide as that of its server and, for an alias, of the original.
         """
         result = self.listed.get(server)
         whole = result.registration.access if result else NO_ACCESS_RULE
@@ -217,9 +203,7 @@ class _Governance:
         return limit(limit(access, whole), original)
 
     def _access_by_all_names(self, server: str, original: str, kind: Kind) -> Access:
-        """Return the access of an item of *server*, combined from the rules for each of its
-        names.
-        """
+        """Return the access of an item, combined from the rules for all its names."""
         parts = []
         for name in self._names_of(server, original, kind):
             parts.append(self.access(server, kind, name))
@@ -228,9 +212,7 @@ class _Governance:
         return combine(parts)
 
     def _names_of(self, server: str, original: str, kind: Kind) -> Iterator[str]:
-        """Yield the name *original* of an item of *server*, and every name that transforms give the
-        item.
-        """
+        """Yield *original*, and the item's names from transforms."""
         yield original
         result = self.listed.get(server)
         source = result.registration.source if result else None
@@ -249,11 +231,7 @@ class _Governance:
         return result.registration.hints.get(name, _NO_HINTS) if result else _NO_HINTS
 
     def original_ids(self, server: str, item: ToolDefinition) -> tuple[str, ...]:
-        """Return the ids of the item to which the alias *item* refers, one id for each name of the
-        item.
-
-        Empty if *item* is not an alias.
-        """
+        """Return the ids of the original of the alias *item*, under all its names."""
         original = self.listed[server].listing.originals.get(pin_key(item.kind, item.name))
         if original is None:
             return ()
@@ -261,10 +239,7 @@ class _Governance:
         return tuple(entity_id(item.kind, original[0], name) for name in names)
 
     def vouched(self, server: str, items: Mapping[str, ToolDefinition]) -> AbstractSet[str]:
-        """Return the ids of tools that the host itself marked as read-only or destructive.
-
-        An alias counts if the host marked the original.
-        """
+        """Return the ids of tools that the host itself marked as read-only or destructive."""
         result = self.listed[server]
         host_hints, originals = result.registration.hints, result.listing.originals
         vouched_ids = set()
@@ -280,9 +255,7 @@ class _Governance:
         return vouched_ids
 
     def _with_host_hints(self, server: str, item: ToolDefinition) -> ToolDefinition:
-        """Return the definition *item*; for an alias, add the hints that the host gave to the
-        original.
-        """
+        """Return *item*; for an alias, add the hints that the host gave to the original."""
         listing, hints = self.listed[server].listing, item.hints
         if item.kind == "tool" and (original := listing.originals.get(item.name)):
             for name in self._names_of(*original, "tool"):
@@ -294,8 +267,8 @@ class _Governance:
     ) -> Mapping[str, ToolDefinition]:
         """Return *items* with the host's hints and the hints of *access*, keyed by id.
 
-        The description of a server names only tools that every caller who sees the server may find.
-        A caller who sees a disabled server also sees disabled tools.
+        The description of a server names only tools that every caller who sees the server may
+        find.
         """
         originals = self.listed[server].listing.originals
         if originals:
@@ -324,7 +297,7 @@ class _Governance:
     def entry(self, item: Entity, parent: Entity | None) -> Entity:
         """Return the catalog entry *item* with the host's access rules applied.
 
-        *parent* is the entry of the server of a tool. It limits the access to the tool.
+        *parent*, the entry of a tool's server, limits the access to the tool.
         """
         access = self.rules.access(item.server, item.name)
         if parent is not None and item.described:
@@ -334,11 +307,7 @@ class _Governance:
         return self._without_hidden_tools(_apply_access(item, access))
 
     def _without_hidden_tools(self, entity: Entity) -> Entity:
-        """Return the catalog entry *entity*. For a server, remove tools that some callers may not
-        find.
-
-        Only callers who may find the server count.
-        """
+        """Remove tools from a server's entry that a caller who finds the server may not find."""
         tools = as_objects(entity.metadata.get(TOOLS)) if entity.kind in SERVER_KINDS else []
         server, hidden = described_server(entity.name), set()
         for name in {as_text(tool.get("name")) for tool in tools} - {""}:
@@ -349,7 +318,7 @@ class _Governance:
 
 
 def _is_open(access: Access, server: Access | Entity) -> bool:
-    """Return whether every caller who sees *server* also sees an item whose access is *access*."""
+    """Return whether every caller who sees *server* also sees items with *access*."""
     statuses = {None, *DEFAULT_STATUSES, server.status}
     return access.status in statuses and access.scopes <= server.scopes
 
@@ -369,7 +338,6 @@ def _with_hints(definition: ToolDefinition, access: Access) -> ToolDefinition:
 
 
 def _apply_access(entity: Entity, access: Access) -> Entity:
-    """Return *entity* with the hints, status and scopes of *access*."""
     if access is NO_ACCESS_RULE:
         return entity
     return replace(
@@ -386,9 +354,7 @@ def _is_named_by_host(result: ListResult) -> bool:
 
 
 def _needs_storage(listed: Mapping[str, ListResult]) -> bool:
-    """Return whether bindings of names must be stored, because a name does not come from the
-    host.
-    """
+    """Return whether bindings must be stored, because a name does not come from the host."""
     return any(
         len(result.listing.definitions) > 0 and not _is_named_by_host(result)
         for result in listed.values()

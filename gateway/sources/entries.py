@@ -1,5 +1,3 @@
-"""Source of the entries in the catalog's store."""
-
 from __future__ import annotations
 
 import json
@@ -22,14 +20,13 @@ from gateway.types.listing import Listing
 ENTRIES = "catalog:"
 """Name of the entries' source. Other sources cannot use it."""
 MAX_SERVER_CHARS = 64
-"""Maximum length of the name of a server, in characters."""
 
 _Row: TypeAlias = tuple[tuple[Entity, ...], tuple[Diagnostic, ...]]
 """Entities and diagnostics of a stored row (such as a server with its tools). Both may be empty."""
 
 
 class EntrySource:
-    """Source of the stored entries of the catalog. Entries are found, but cannot be called.
+    """Source of the stored entries of the catalog, which can be found but not called.
 
     Args:
         store: Store of the entries.
@@ -49,15 +46,11 @@ class EntrySource:
         """Custom kinds of the host and of its configuration files, keyed by name."""
         self._options = options
         self._rows: dict[tuple[str, str], _Row] = {}
-        """Parsed rows, keyed by (id of the row, stored text)."""
         self._rules: dict[str, Access] = {}
         self._closed = False
 
     async def list_tools(self) -> Listing:
-        """Return the entries. See `Source.list_tools`.
-
-        Only changed rows are parsed. While the store fails, the entries stay unchanged.
-        """
+        """Return the entries. While the store fails, they stay unchanged."""
         if self._closed:
             raise ClosedError("the catalog is closed; make a new gateway")
         notes: list[Diagnostic] = []
@@ -80,11 +73,7 @@ class EntrySource:
         )
 
     def declare(self, kinds: Mapping[str, CustomKind]) -> bool:
-        """Replace the custom kinds of configuration files, which are added to the host's own kinds.
-
-        Returns:
-            True if a kind changed, so that all entries are parsed again.
-        """
+        """Replace the custom kinds of configuration files. Return True if a kind changed."""
         after = {**self._host_kinds, **kinds}
         changed = after != self.kinds
         if changed:
@@ -118,10 +107,7 @@ class EntrySource:
         return (server, *tools), (*notes, *listing.diagnostics)
 
     def _list_described(self, key: str, listed: Sequence[object]) -> Listing:
-        """Return the tools that the entry with the id *key* describes.
-
-        They pass the same checks as the tools of a server.
-        """
+        """Return the tools that an entry describes, checked as a server's tools."""
         from gateway.mcp import definitions  # noqa: PLC0415  (only who has such entries pays for it)
         from gateway.mcp.collector import DefinitionCollector  # noqa: PLC0415  (as above)
 
@@ -147,9 +133,7 @@ class EntrySource:
 
 
 def _read_rule(text: str) -> Access:
-    """Parse the stored access rule *text*. If it is unreadable, return a rule that disables
-    entries.
-    """
+    """Parse a stored access rule. An unreadable one disables entries."""
     try:
         return Access(**json.loads(text))
     except (ValueError, TypeError):
@@ -157,14 +141,13 @@ def _read_rule(text: str) -> Access:
 
 
 def described_server(name: str) -> str:
-    """Return the server name under which the tools of the server entry *name* are listed."""
+    """Return the server name of the tools that the server entry *name* describes."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", name)[:MAX_SERVER_CHARS]
 
 
 def _described_tool(entry: Entry, tool: ToolDefinition, notes: tuple[Diagnostic, ...]) -> Entity:
-    """Return the entity of a *tool* that the server *entry* describes.
-
-    The entity keeps its id when the server itself is connected.
+    """Return the entity of a *tool* of the server *entry*, with the id that a connected server
+    gives it.
     """
     server = described_server(entry.name)
     key = entity_id("tool", server, tool.name)

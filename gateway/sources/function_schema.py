@@ -1,8 +1,4 @@
-"""Tool definitions and argument validators, derived from Python functions.
-
-Names come from the signature, types from the annotations, and texts from the docstring (Google,
-numpy or ReST). ``Annotated[..., Field(...)]`` has priority over the docstring.
-"""
+"""Tool definitions and argument validators from Python functions and their docstrings."""
 
 from __future__ import annotations
 
@@ -33,13 +29,7 @@ _UNSUPPORTED_PARAMETERS: Mapping[object, str] = {
 
 
 def read_bytes(raw: bytes | bytearray | memoryview) -> tuple[str, bool]:
-    """Return *raw* as text, or as base64 if it is not text.
-
-    Text is UTF-8 without NUL characters.
-
-    Returns:
-        The text or base64, and True if it is the text.
-    """
+    """Return *raw* as text if it is UTF-8 without NUL, else as base64; and True if it is text."""
     content = bytes(raw)
     with suppress(UnicodeDecodeError):
         if b"\0" not in content:
@@ -53,13 +43,12 @@ def to_json(answer: object) -> Any:
     try:
         return dump(plain, mode="json", fallback=str)
     except UnicodeDecodeError:
-        # The result is a model or a dataclass that contains bytes, which the first attempt
-        # rejected.
+        # The result is a model or dataclass with bytes, which the first attempt rejected.
         return dump(_without_bytes(dump(plain)), mode="json", fallback=str)
 
 
 def _without_bytes(value: object) -> object:
-    """Return *value* with bytes replaced by text or base64, as `read_bytes` does."""
+    """Replace bytes as `read_bytes` does."""
     if isinstance(value, bytes | bytearray | memoryview):
         return read_bytes(value)[0]
     if isinstance(value, dict):
@@ -72,9 +61,7 @@ def _without_bytes(value: object) -> object:
 
 
 def _bind(arguments_of: TypeAdapter[Any], arguments: JsonObject) -> dict[str, object]:
-    """Return the *arguments* of a call with the declared types, with defaults for missing ones.
-
-    *arguments_of* is the validator of the function's arguments.
+    """Return *arguments* with the declared types, and with defaults for missing ones.
 
     Raises:
         InvalidRequestError: If the arguments are invalid.
@@ -90,7 +77,7 @@ def _bind(arguments_of: TypeAdapter[Any], arguments: JsonObject) -> dict[str, ob
 
 class _QuietJsonSchema(GenerateJsonSchema):
     def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
-        """Ignore the warning: the schema simply omits a default that JSON cannot express."""
+        """Ignore defaults that JSON cannot express."""
 
 
 def describe_function(
@@ -154,7 +141,7 @@ def _read_signature(function: Function, tool_name: str) -> inspect.Signature:
 def _read_arguments(
     tool_name: str, signature: inspect.Signature, texts: Mapping[str, str]
 ) -> tuple[TypeAdapter[Any], JsonObject]:
-    """Return a validator for the arguments of a function, and the arguments' JSON Schema.
+    """Return a validator for the arguments of a function, and their JSON Schema.
 
     *texts* are the descriptions of the parameters, keyed by name.
     """
@@ -162,7 +149,7 @@ def _read_arguments(
     def collect(**arguments: object) -> dict[str, object]:
         return arguments
 
-    # Pydantic calls a function with the validated arguments. This one returns them.
+    # Pydantic calls this function with the validated arguments.
     collector: Any = collect
     collector.__signature__ = signature.replace(return_annotation=signature.empty)
     collector.__annotations__ = {

@@ -1,11 +1,9 @@
 """Source of tools that are Python functions.
 
-* A plain function runs in a worker thread, an async function in the caller's task.
-* The time limit ends the waiting. A plain function that is already running cannot be stopped.
-* An exception of a function becomes an error result, without a traceback. So do ``SystemExit`` (for
-  example from ``argparse``) and the cancellation of a job that the function awaited.
-* The items of a generator, plain or async, are collected in a list. Bytes are returned as text, or
-  as base64 if binary.
+* A plain function runs in a worker thread. The time limit ends the wait, not the function.
+* Exceptions become error results, without a traceback. So do ``SystemExit`` (for example from
+  ``argparse``) and the cancellation of a job that the function awaited.
+* The items of a generator are collected in a list. Bytes become text, or base64 if binary.
 """
 
 from __future__ import annotations
@@ -38,7 +36,6 @@ class FunctionSource:
     def __init__(self, server: str = "local", *, options: UpstreamOptions | None = None) -> None:
         self.server = check_server_name(server)
         self.trusted = True
-        """True, because the host wrote the functions."""
         self._options = options or UpstreamOptions()
         self._lock = threading.Lock()
         self._functions: dict[str, ToolFunction] = {}
@@ -55,15 +52,7 @@ class FunctionSource:
         access: Access = NO_ACCESS_RULE,
         replace: bool = False,
     ) -> ToolDefinition:
-        """Add *function* as a tool.
-
-        Args:
-            function: Plain or async function. The tool has the same parameters.
-            name: Name of the tool; None uses the function's name.
-            description: Description; None uses the docstring's text.
-            hints: Further information of the host about the tool.
-            access: Access rule of the host for the tool.
-            replace: True to replace a tool of the same name.
+        """Add *function* as a tool. See `Servers.add_tool`.
 
         Raises:
             ConfigError: If the function cannot be called with a JSON object, or the name is taken.
@@ -88,14 +77,14 @@ class FunctionSource:
             return self._functions.pop(name, None) is not None
 
     async def list_tools(self) -> Listing:
-        """Return the tools in the order in which their functions were added."""
+        """Return the tools in the order of their addition."""
         self._check_open()
         with self._lock:
             definitions = tuple(tool.definition for tool in self._functions.values())
             return Listing(definitions=definitions, access=dict(self._access))
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
-        """Call the function of *tool*. See `Source.call`."""
+        """See `Source.call`."""
         self._check_open()
         with self._lock:
             entry = self._functions.get(tool)
@@ -141,7 +130,7 @@ async def _run_function(function: Function, arguments: dict[str, object]) -> obj
         answer = await answer
     if isinstance(answer, AsyncIterable):
         return [item async for item in answer]
-    # In a thread, because each item of a generator runs code of the function, which may block.
+    # In a thread, because a generator runs code of the function, which may block.
     return await in_thread(list, answer) if isinstance(answer, Iterator) else answer
 
 

@@ -1,11 +1,8 @@
 """Protocol and text format of stored listings and approvals.
 
-* A listing is stored under the fingerprint of its server's configuration, so that a changed
-  configuration counts as another server. Listings not used for a month are deleted.
-* An approval contains two digests of a definition: the approved digest and the last seen digest.
-* Bindings of exposed names are stored like approvals, with the id of the tool in place of a digest.
-* A stored listing has a header line and a line of definitions. The definitions are parsed only when
-  needed, because a start with a saved index does not need them.
+* A listing is stored under the fingerprint of its server's configuration.
+* An approval contains two digests of a definition: approved and last seen. Bindings of exposed
+  names are stored like approvals, with tool ids in place of digests.
 """
 
 from __future__ import annotations
@@ -32,11 +29,11 @@ _fields_of, _hints_of = attrgetter(*_FIELD_NAMES), attrgetter(*_HINT_NAMES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredListing:
-    """A listing, and the time when it was read from its server."""
+    """A listing, and when it was read from its server."""
 
     listing: Listing
     listed_at: float
-    """Time when the listing was read, in seconds since the epoch."""
+    """Seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,15 +46,13 @@ class StoredServer:
     """Pairs (approved digest, last seen digest), keyed by name of the definition."""
     failure: tuple[float, str] | None = None
     """Time (seconds since the epoch) and reason of the last failed listing; None after a
-    success."""
+    success.
+    """
 
     def recent_failure(self, now: float, ttl_s: float) -> str:
-        """Return the reason of the last failure if it is less than *ttl_s* seconds old; else "".
-
-        *now* is the current time, in seconds since the epoch.
-        """
+        """Return the reason of a failure in the *ttl_s* seconds before *now*, or ""."""
         failed_at, why = self.failure or (-math.inf, "")
-        # A timestamp in the future comes from a wrong clock and is ignored.
+        # A timestamp in the future comes from a wrong clock.
         return f"{why} (tried {now - failed_at:.0f} s ago)" if 0 <= now - failed_at < ttl_s else ""
 
 
@@ -68,17 +63,16 @@ class ListingStore(Protocol):
         """Return the listing stored under *fingerprint*; None if missing or unreadable."""
 
     def read(self, owners: Mapping[str, str]) -> Mapping[str, StoredServer]:
-        """Return the stored state of several servers, keyed by fingerprint of their configuration.
+        """Return the stored state of servers, keyed by fingerprint.
 
-        Args:
-            owners: Owners of the servers' approvals, keyed by fingerprint.
+        *owners* are the owners of their approvals, keyed by fingerprint.
         """
 
     def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
-        """Store a new *listing* of *server*. If *fingerprint* is new, also call `sweep`."""
+        """Store a new *listing*. If *fingerprint* is new, also call `sweep`."""
 
     def note_failure(self, fingerprint: str, detail: str) -> None:
-        """Store the reason of a failed listing, until the next successful listing."""
+        """Store the reason of a failed listing, until a listing succeeds."""
 
     def forget(self, fingerprint: str) -> None:
         """Delete the listing stored under *fingerprint*."""
@@ -87,51 +81,38 @@ class ListingStore(Protocol):
         """Delete the listings that no process has used for a month."""
 
     def record_seen(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
-        """Record the current digests of definitions; return the names whose digest is not approved.
+        """Record the current *digests*, keyed by definition name; return the names that are not
+        approved.
 
         The first digest of a name is approved automatically.
-
-        Args:
-            owner: Owner of the approvals.
-            digests: Current digests, keyed by name of the definition.
         """
 
     def changed(self, owner: str) -> frozenset[str]:
-        """Return the names of definitions whose last seen digest is not the approved digest."""
+        """Return the names whose last seen digest is not approved."""
 
     def pins(self, owner: str) -> Mapping[str, tuple[str, str]]:
-        """Return pairs (approved digest, last seen digest), keyed by name of the definition."""
+        """Return pairs (approved digest, last seen digest), keyed by definition name."""
 
     def first_seen(self, owner: str) -> Mapping[str, float]:
-        """Return the time when each tool was first bound to a name.
-
-        Returns:
-            Times in seconds since the epoch, keyed by id of the tool.
-        """
+        """Return when each tool was first bound to a name, in seconds since the epoch, by id."""
 
     def bind(self, owner: str, holders: Mapping[str, str]) -> None:
         """Record the tool that has or wants each exposed name. The first tool keeps the name.
 
-        Args:
-            owner: Owner of the bindings.
-            holders: Ids of tools, keyed by exposed name.
+        *holders* are tool ids, keyed by exposed name.
         """
 
     def approve(self, owner: str, names: Sequence[str], *, seen: str = "") -> None:
         """Approve the last seen digests of *names*.
 
-        Args:
-            owner: Owner of the approvals.
-            names: Names of the definitions to approve.
-            seen: Digest that a person reviewed. Definitions whose last seen digest differs from it
-                are not approved. Empty approves any digest.
+        If *seen*, the digest that a person reviewed, is not empty, approve only this digest.
         """
 
     def definition(self, digest: str) -> ToolDefinition | None:
-        """Return the definition whose digest is *digest*; None if unknown.
+        """Return the definition with this digest; None if unknown.
 
-        An approved definition stays known while it is approved. The instructions of a server are a
-        definition of kind ``server``.
+        Approved definitions stay known. A server's instructions are a definition of kind
+        ``server``.
         """
 
     def close(self) -> None:
@@ -143,9 +124,8 @@ def attempt_store(
 ) -> tuple[V, tuple[Diagnostic, ...]]:
     """Run *work*, which uses a store; return its result.
 
-    If the store fails, *fallback* and a diagnostic are returned. *prefix* begins its text. If a
-    damaged store was rebuilt, *work* is repeated (a store has two files), and a diagnostic reports
-    the lost data.
+    If the store fails, return *fallback* and a diagnostic, whose text begins with *prefix*. If a
+    damaged store was rebuilt, repeat *work*, and report the lost data. A store has two files.
     """
     try:
         return work(), ()
@@ -168,7 +148,7 @@ class LazyDefinitions(Collection[ToolDefinition]):
     Args:
         text: Line with the definitions, as JSON.
         count: Number of definitions.
-        digest: Digest of *text*. Equal digests mean equal definitions.
+        digest: Digest of *text*.
     """
 
     def __init__(self, text: str, *, count: int, digest: str) -> None:
@@ -181,20 +161,17 @@ class LazyDefinitions(Collection[ToolDefinition]):
         return tuple(map(_decode_definition, json.loads(self._text)))
 
     def __len__(self) -> int:
-        """Return the number of definitions, without parsing the text."""
         return self._count
 
     def __iter__(self) -> Iterator[ToolDefinition]:
-        """Yield the definitions, always as the same objects."""
         return iter(self._items)
 
     def __contains__(self, item: object) -> bool:
-        """Return whether the listing contains a definition equal to *item*."""
         return item in self._items
 
 
 def encode(listing: Listing) -> str:
-    """Return *listing* as text for a store. `decode` reads the text."""
+    """Return *listing* as text for a store; see `decode`."""
     definitions = _encode_definitions(listing.definitions)
     header = {
         "definitions": len(listing.definitions),
@@ -208,7 +185,7 @@ def encode(listing: Listing) -> str:
 
 
 def decode(text: str) -> Listing:
-    """Return the listing from a stored *text*, which `encode` wrote.
+    """Return the listing from a *text* of `encode`.
 
     Raises:
         ValueError, KeyError, TypeError: If the text was changed or is damaged.
@@ -233,8 +210,8 @@ def decode(text: str) -> Listing:
 def digest_of(listing: Listing) -> str:
     """Return a digest of the definitions of *listing*, without parsing stored definitions.
 
-    The digest is empty if the listing was never stored or a definition has diagnostics. It would
-    otherwise be incomplete.
+    It would be incomplete, and is therefore empty, if the listing has no digests or a definition
+    has diagnostics.
     """
     if isinstance(listing.definitions, LazyDefinitions):
         return listing.definitions.digest
@@ -244,7 +221,7 @@ def digest_of(listing: Listing) -> str:
 
 
 def fields_of(item: ToolDefinition) -> dict[str, object]:
-    """Return the fields of a definition that are stored, keyed by field name."""
+    """Return the stored fields of a definition, keyed by field name."""
     values = (*_fields_of(item), *_hints_of(item.hints))
     return dict(zip((*_FIELD_NAMES, *_HINT_NAMES), values, strict=True))
 

@@ -1,8 +1,7 @@
 """MCP server as a source of tools.
 
 * The server is not started, and the SDK not imported, before the first listing or call.
-* The connection runs on the background loop. Callers may use any event loop.
-* A call is sent only once, unless it was certainly not sent or may run twice.
+* A call is sent again only if it may run twice or was certainly not sent.
 """
 
 from __future__ import annotations
@@ -33,29 +32,27 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class ClientCapabilities:
-    """Capabilities of a gateway's clients. The gateway and its sources share one object."""
+    """Capabilities of a gateway's clients, shared by the gateway and its sources."""
 
     can_be_asked: bool = False
-    """True if servers may ask the clients for input. Set it before the first connection, because a
-    session declares it once for all calls."""
+    """True if servers may ask the clients for input. Sessions that are already open ignore
+    changes.
+    """
 
 
 @dataclass(eq=False, repr=False)
 class McpSource:
-    """Source of the tools of one MCP server.
+    """Source of the tools of one MCP server. Usable from any event loop.
 
     Args:
-        server: Name that the host gave the server.
         target: `StdioServer`, `HttpServer`, a server object of the mcp package, or a transport of
             the mcp package (which can be opened only once).
         bridge: Owner of the event loop that runs the connection.
-        options: Limits of time and size.
         trusted: True if the host trusts the server's description of its tools.
         clock: Monotonic clock of the circuit breaker, in seconds.
-        on_change: Called on the background loop when the server reports that a list (such as its
-            tools) changed.
-        capabilities: Capabilities of the gateway's clients.
-        public_url: URL of this gateway at which users sign in; empty if there is none.
+        on_change: Called on the background loop when a list of the server (such as its tools)
+            changed.
+        public_url: Public URL of this gateway, for sign-ins of users, or "".
     """
 
     server: str
@@ -72,10 +69,10 @@ class McpSource:
     def __post_init__(self) -> None:
         self.server = check_server_name(self.server)
         self.supervisor = Supervisor(self.server, self._connect, self.options, clock=self.clock)
-        """Owner of the connection to the server. Use it only on the background loop."""
+        """Owner of the connection. Use it only on the background loop."""
         self.users = self._user_sessions(self.target)
-        """Sessions of the users, if calls use each user's credentials; else None. Use them only on
-        the background loop."""
+        """Users' sessions if calls use each user's credentials, else None. Use them only on the
+        background loop."""
         self._repeatable: frozenset[str] = frozenset()
 
     @property
@@ -89,16 +86,14 @@ class McpSource:
         return self.supervisor.healthy
 
     def note_repeatable(self, listing: Listing) -> None:
-        """Remember the tools of *listing* whose calls may be repeated. Untrusted servers have
-        none.
-        """
+        """Remember the tools whose calls may be repeated. Untrusted servers have none."""
         if self.trusted:
             self._repeatable = frozenset(
                 tool.name for tool in listing.tools if tool.hints.read_only or tool.hints.idempotent
             )
 
     async def list_tools(self) -> Listing:
-        """Read the tools from the server. See `Source.list_tools`.
+        """See `Source.list_tools`.
 
         Raises:
             ClosedError: If the source is closed, before or during the listing.
@@ -120,23 +115,21 @@ class McpSource:
         )
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Send a request that changes nothing. See `ResourceSource.ask`."""
+        """See `ResourceSource.ask`."""
         return await self._use_for_caller(
             lambda connection: connection.ask(method, params), repeatable=True
         )
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
-        """Report changes of a resource. See `Watchable.watch`."""
+        """See `Watchable.watch`."""
         if self.users is not None:
-            # One watch serves all listeners, so it cannot use the credentials of one user.
+            # All listeners share one watch, so it cannot use the credentials of one user.
             detail = f"{self.server!r} does not report changes of {uri!r}, as each user reads it"
             raise InvalidRequestError(detail)
         await self.bridge.run(lambda: self._watch(uri, callbacks))
 
     async def close(self) -> None:
-        """End the connection and the server's process. Repeated calls and a closed bridge are
-        harmless.
-        """
+        """End the connection and the server's process. Repeated calls are harmless."""
         if self.supervisor.refuse() or self.users is not None:
             with suppress(ClosedError):
                 await self.bridge.run(self._close)
@@ -165,7 +158,7 @@ class McpSource:
         def on_start() -> None:
             nonlocal has_started
             if has_started:
-                # Reported because the resource may have changed between the two connections.
+                # The resource may have changed between the two connections.
                 callbacks.on_change()
             has_started = True
             callbacks.on_start()
@@ -186,7 +179,7 @@ class McpSource:
         return UserSessions(
             self.server,
             target,
-            # A changed list in the session of one user does not concern the listing of all users.
+            # A change in the session of one user does not concern the listing of all users.
             lambda own: self._connect(own, on_change=lambda: None),
             self.options,
             clock=self.clock,
@@ -196,7 +189,7 @@ class McpSource:
     async def _connect(
         self, target: HttpServer | None = None, on_change: Callable[[], None] | None = None
     ) -> ServerSession:
-        # Import in a thread, because the import is slow and would block the event loop.
+        # In a thread, because the import is slow.
         await asyncio.to_thread(import_module, "gateway.mcp.session")
         from gateway.mcp.session import Session  # noqa: PLC0415  (mcp is heavy: a warm start must not pay for it)
 

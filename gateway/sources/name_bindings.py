@@ -1,6 +1,6 @@
-"""Bindings of exposed names to tools: the first tool with a name keeps it, even while missing.
+"""Bindings of exposed names to tools: the first tool with a name keeps it.
 
-If the server of that tool was removed, another tool gets the name only after an approval.
+If that tool's server was removed, another tool gets the name only after an approval.
 """
 
 from __future__ import annotations
@@ -14,17 +14,13 @@ from gateway.sources.listing_store import ListingStore, attempt_store
 from gateway.types import Diagnostic
 
 _MAX_SIMILAR = 20
-"""Maximum number of diagnostics about similar names."""
 _NOTE_PREFIX = "names are not stored for the next start: "
 
 
 class NameBindings:
-    """The tools that hold the exposed names of one gateway, also in the store. Not thread-safe.
+    """The tools that hold the exposed names of one gateway. Not thread-safe.
 
-    Args:
-        store: Store of the bindings.
-        scope: Returns the owner of the bindings in the store. If the owner is empty, bindings are
-            not stored.
+    *scope* returns the owner of the bindings in *store*. If it is empty, they are not stored.
     """
 
     def __init__(self, store: ListingStore, scope: Callable[[], str]) -> None:
@@ -37,23 +33,19 @@ class NameBindings:
         self.holders: dict[str, str] = {}
         """Id of the tool that holds a name, keyed by case-folded name."""
         self.generations: dict[str, int] = {}
-        """Order in which tools were first seen: numbers, keyed by tool id. Earlier tools have
-        lower numbers. Tools that arrived together have equal numbers.
-        """
+        """Order in which tools were first seen, keyed by tool id. Tools that arrived together have
+        equal numbers."""
 
         self._persistent_holders: Mapping[str, str] = {}
-        """Part of `holders` that is stored, so that another process would load it."""
+        """Stored part of `holders`, which another process would load."""
 
     @property
     def digest(self) -> str:
-        """Digest of the stored bindings, on which the exposed names of a build depend."""
+        """Digest of the stored bindings, on which exposed names depend."""
         return digest(repr(sorted(self._persistent_holders.items())))
 
     def load(self, *, again: bool = False) -> tuple[Diagnostic, ...]:
-        """Load the stored bindings, once per owner; return diagnostics of a failing store.
-
-        *again* loads bindings again that are already loaded.
-        """
+        """Load the stored bindings, once per owner unless *again*; return store diagnostics."""
         scope = self._scope()
         if not scope or (scope == self._loaded and not again):
             return ()
@@ -76,15 +68,14 @@ class NameBindings:
     def bind(
         self, names: Mapping[str, str], claims: Mapping[str, str], *, keep: bool
     ) -> tuple[Diagnostic, ...]:
-        """Record the current names, and store new bindings; return diagnostics of a failing store.
+        """Record the current names; if *keep*, store new bindings; return store diagnostics.
 
         Args:
-            names: Exposed name of each tool, keyed by id of the tool.
-            claims: Id of the tool that wants a name whose holder is gone, keyed by case-folded
-                name.
+            names: Exposed name of each tool, keyed by tool id.
+            claims: Tool that wants a name whose holder is gone, keyed by case-folded name.
             keep: True to store new bindings.
         """
-        # Interned to save memory, because the index contains the same texts.
+        # Interned, because the index contains the same texts.
         current = {sys.intern(name.casefold()): key for key, name in names.items()}
         before, self.holders = self.holders, {**current, **self.holders}
         newest = max(self.generations.values(), default=-1) + 1
@@ -132,7 +123,7 @@ def renamed(
 def similar(own_names: Mapping[str, str]) -> Iterator[Diagnostic]:
     """Yield a diagnostic for each group of tools whose names are easily confused.
 
-    *own_names* are the tools' names in their sources, keyed by tool id.
+    *own_names* are the names in the tools' sources, keyed by tool id.
     """
     for keys in similar_names(own_names)[:_MAX_SIMILAR]:
         detail = f"these names are easily confused: {', '.join(keys)}"

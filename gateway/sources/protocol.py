@@ -1,5 +1,3 @@
-"""Protocols of sources: functions, servers, and transforms of their listings."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -22,8 +20,8 @@ class ToolFunction:
     definition: ToolDefinition
     function: Function
     bind: Callable[[JsonObject], dict[str, object]]
-    """Returns the arguments of a call, converted to the declared types, with defaults for missing
-    ones.
+    """Returns the arguments of a call with the declared types, and with defaults for missing ones.
+
     Raises `ValueError` if they are invalid."""
 
 
@@ -64,9 +62,7 @@ class Source(Protocol):
 
     @property
     def server(self) -> str:
-        """Name that the host gave the source. It is unique in a gateway, and is not the name that a
-        server reports.
-        """
+        """Unique name of the source in the gateway; not the name that a server reports."""
 
     @property
     def trusted(self) -> bool:
@@ -82,7 +78,7 @@ class Source(Protocol):
         """
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
-        """Call *tool* with *arguments*, at most once.
+        """Call *tool* with *arguments*.
 
         A failure that the tool reports is a result with ``is_error``. So are an unknown name and
         invalid arguments, because a model can correct both. Cancelling the caller cancels the call.
@@ -94,15 +90,12 @@ class Source(Protocol):
 
         Raises:
             UpstreamError: If the call failed, or its answer was lost. The tool may have run.
-            UpstreamTimeoutError: If there was no answer in time. The tool may have run, or still
-                run.
+            UpstreamTimeoutError: If there was no answer in time. The tool may still run.
             ClosedError: If the source is closed.
         """
 
     async def close(self) -> None:
-        """Release the connections and processes of the source within seconds. Repeated calls are
-        harmless.
-        """
+        """Release connections and processes within seconds. Repeated calls are harmless."""
 
 
 class Transform(Protocol):
@@ -110,27 +103,23 @@ class Transform(Protocol):
 
     @property
     def kind(self) -> Kind:
-        """Kind of the definitions that the transform changes: ``tool``, ``prompt`` or
-        ``resource``.
-        """
+        """Kind of the changed definitions: ``tool``, ``prompt`` or ``resource``."""
 
     def apply(self, listing: Listing, *, server: str) -> Listing:
         """Return the changed *listing*. A rule that matches no item causes a diagnostic.
 
-        Args:
-            listing: Listing as the source returned it.
-            server: Name of the server, for messages.
+        *server* is the name for messages.
         """
 
     def original_name(self, name: str) -> str | None:
-        """Return the source's own name of the item exposed as *name*; None if it is not exposed."""
+        """Return the source's own name of the item exposed as *name*; None if not exposed."""
 
 
 def resources_of(source: Source | None, server: str) -> ResourceSource:
-    """Return *source* if it has resources and prompts.
+    """Return *source*.
 
     Raises:
-        InvalidRequestError: If it has none, or *source* is None.
+        InvalidRequestError: If it has no resources and prompts, or is None.
     """
     if not isinstance(source, ResourceSource):
         raise InvalidRequestError(f"server {server!r} has no resources and no prompts")
@@ -138,10 +127,10 @@ def resources_of(source: Source | None, server: str) -> ResourceSource:
 
 
 def watchable(source: Source | None, server: str, uri: str) -> Watchable:
-    """Return *source* if it may report changes of a resource.
+    """Return *source*.
 
     Raises:
-        InvalidRequestError: If it does not report changes, or *source* is None.
+        InvalidRequestError: If it never reports changes of resources, or is None.
     """
     if not isinstance(source, Watchable):
         raise InvalidRequestError(f"server {server!r} does not report changes of {uri!r}")
@@ -149,7 +138,7 @@ def watchable(source: Source | None, server: str, uri: str) -> Watchable:
 
 
 def load_failed(server: str, failed: Failed, previous: Listing | None) -> Listing:
-    """Return a listing in place of a failed one: the *previous* definitions, and a diagnostic."""
+    """Return a listing with the *previous* definitions and a diagnostic of the failure."""
     error, reason = failed.error, failed.reason
     detail = error.with_stderr if isinstance(error, UpstreamError) else reason
     detail = detail if server in reason else f"{server!r}: {detail}"

@@ -1,8 +1,3 @@
-"""Registry of the sources and access rules of one gateway, and listing of all sources.
-
-A failing server or a bad tool does not affect other servers and tools.
-"""
-
 from __future__ import annotations
 
 import asyncio
@@ -31,13 +26,12 @@ from gateway.types.listing import Listing
 class Registration:
     """A source, with the host's hints and access rule for it.
 
-    Each change of the source's tools creates a new object, so that the source is listed again.
+    Each change of its tools creates a new object, so that it is listed again.
     """
 
     source: Source
     hints: Mapping[str, Hints] = field(default_factory=dict)
-    """Hints, keyed by the source's own tool name. They have priority over the hints of the
-    source."""
+    """Hints, keyed by the source's own tool name, with priority over the source's hints."""
     _: KW_ONLY
     follows: frozenset[str] = frozenset()
     """Names of servers. A change of one of them also counts as a change of this source."""
@@ -53,8 +47,8 @@ class Registry:
     """The sources of one gateway, and its access rules. Thread-safe.
 
     Args:
-        rules: Access, keyed by pattern of names. See `CatalogOptions.rules`.
-        visibility: Returns the visibility for callers that the given access policies produce.
+        rules: See `CatalogOptions.rules`.
+        visibility: Returns the visibility that access policies produce.
     """
 
     def __init__(
@@ -63,24 +57,22 @@ class Registry:
         visibility: MakeVisibility = without_policies,
     ) -> None:
         self._rules: dict[str, tuple[Mapping[str, Access], ...]] = {"": (dict(rules or {}),)}
-        """Tables of access rules, keyed by origin. The origin of the options is ""."""
+        """Tables of access rules, keyed by origin ("" for the options)."""
         self._policies: dict[str, tuple[AccessPolicy, ...]] = {"": (), "files": ()}
-        """Access policies in order of priority, keyed by origin ("" for the host)."""
+        """Access policies, keyed by origin ("" for the host)."""
         self.make_visibility = visibility
         self.visibility = visibility(())
-        """Current visibility of entities, from the host's policies and the policies of files."""
         self._visibility_changes = 0
         self._lock = threading.Lock()
         self._registrations: dict[str, Registration] = {}
         self._followers: defaultdict[str, set[str]] = defaultdict(set)
-        """Servers that are listed again after a change of another server, keyed by that other
-        server."""
+        """Servers to list again after a change of another server, keyed by that other server."""
         self.generation = 0
-        """Number of changes so far. While it stays equal, registrations and rules are unchanged."""
+        """Number of changes so far, of registrations, rules, policies and documents."""
         self._watchers: dict[object, Callable[[], None]] = {}
 
     def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
-        """Call *on_change* after every change, on the thread that made it.
+        """Call *on_change* after changes (except of documents), on the thread that made them.
 
         Returns:
             Function that ends these calls.
@@ -130,14 +122,12 @@ class Registry:
 
     @property
     def rules(self) -> AccessRules:
-        """Current access rules. Rules of the options come before all others."""
+        """Current access rules, those of the options first."""
         with self._lock:
             return AccessRules(*(table for tables in self._rules.values() for table in tables))
 
     def set_rules(self, origin: str, *tables: Mapping[str, Access]) -> None:
-        """Replace the access rules of *origin* (such as files). Rules of the options come before
-        them.
-        """
+        """Replace the access rules of *origin* (such as ``files``)."""
         rules = tuple(table for table in map(dict, tables) if table)
         with self._lock:
             if self._rules.get(origin, ()) == rules:
@@ -147,7 +137,7 @@ class Registry:
         self._notify()
 
     def set_policies(self, origin: str, policies: tuple[AccessPolicy, ...]) -> None:
-        """Replace the access policies of *origin*: "" for the host, ``files`` for the host's files.
+        """Replace the access policies of *origin*: "" for the host, or ``files``.
 
         Raises:
             ConfigError: If no plugin enforces *policies*. No policy is then changed.
@@ -163,16 +153,16 @@ class Registry:
         self._notify()
 
     def audience(self, caller: Caller) -> Hashable:
-        """Return a key for *caller*. Callers with equal keys can see the same entities.
+        """Return a key. Callers with equal keys can see the same entities.
 
-        The key also changes whenever the set of policies that hide entities changes.
+        The key also changes with the policies that hide entities.
         """
         with self._lock:
             visibility, changes = self.visibility, self._visibility_changes
         return caller.scopes, changes, visibility.audience(caller)
 
     def mark_dirty(self, server: str) -> None:
-        """Record that the tools of *server* changed. An unknown server is ignored."""
+        """Record that the tools of *server*, if known, changed."""
         with self._lock:
             changed = self._registrations.get(server)
             if changed is None:
@@ -192,11 +182,7 @@ class Registry:
             self.generation += 1
 
     def remove(self, server: str) -> Source | None:
-        """Remove *server* from the registry.
-
-        Returns:
-            Source of the server, which the caller has to close; None if *server* is unknown.
-        """
+        """Remove *server*. Return its source, which the caller has to close, or None if unknown."""
         with self._lock:
             removed = self._registrations.pop(server, None)
             if removed is None:
@@ -213,23 +199,21 @@ class Registry:
             return dict(self._registrations)
 
     def __contains__(self, server: object) -> bool:
-        """Return whether *server* is registered."""
         return server in self._registrations
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListResult:
-    """Listing of one source, with the source's registration."""
+    """Listing of one source."""
 
     registration: Registration
     listing: Listing
     failed: bool = False
-    """True if the source, or a part of a combined source, could not be listed. Its definitions then
-    come from the last listing, or are missing.
-    """
+    """True if the source, or a part of a combined source, could not be listed. Its definitions are
+    then missing or from the last listing."""
 
     def makes_same_index(self, other: ListResult) -> bool:
-        """Return whether the *other* result would produce the same index."""
+        """Return whether *other* would produce the same index."""
         is_same = self.registration is other.registration and self.failed == other.failed
         return is_same and self.listing.content == other.listing.content
 
@@ -244,7 +228,7 @@ class ListResult:
             if item := items.get(key):
                 items[key] = replace(item, hints=merge_hints(hint, item.hints))
         if itself is not None:
-            # A disabled tool must not be found, not even through the description of its server.
+            # A disabled tool must not be found through its server's description.
             enabled = [
                 item.name for item in items.values() if item.kind == "tool" and item.hints.enabled
             ]
@@ -281,7 +265,7 @@ async def list_sources(
         or before[server].failed
         or before[server].registration is not registration
     ]
-    # All sources, including the ones inside transforms.
+    # Including the sources inside transforms.
     sources = [
         getattr(outer := registrations[server].source, "inner", outer) for server in outdated
     ]
@@ -305,20 +289,19 @@ async def _list_source(
     if isinstance(listing, Failed):
         error_type = type(listing.error).__name__
         telemetry.add("gateway.upstream.failures", attributes={"error.type": error_type})
-        # An earlier result may belong to another source with the same name.
+        # The earlier result may belong to another source with the same name.
         is_same = before is not None and before.registration.source is registration.source
         previous = before.listing if before is not None and is_same else None
         listing = load_failed(registration.source.server, listing, previous)
         result = ListResult(registration=registration, listing=listing, failed=True)
-        # If only a diagnostic text differs, the index is unchanged, so keep the old object.
+        # If only a diagnostic text differs, the index is unchanged.
         return before if before and before.makes_same_index(result) else result
     codes = [note.code for note in listing.diagnostics]
     if quarantined := codes.count("tool_quarantined"):
         telemetry.add("gateway.tools.quarantined", quarantined)
     store_codes = {"catalog_unavailable", "store_rebuilt"}
     telemetry.store_failed("catalog", [code for code in codes if code in store_codes])
-    # A combined source reports a failed part by this diagnostic. It is then listed again as a
-    # whole.
+    # A combined source reports a failed part by this diagnostic.
     failed = "source_load_failed" in codes
     return ListResult(registration=registration, listing=listing, failed=failed)
 
@@ -330,8 +313,7 @@ async def _read_listing(registration: Registration) -> Listing:
         return listing
     from gateway.mcp.collector import check_listing  # noqa: PLC0415  (the scanner is heavy: only a host with sources of its own pays for it)
 
-    # In a thread, because scanning megabytes of text takes seconds, during which other sources must
-    # continue.
+    # Scanning megabytes of text takes seconds, so other sources continue meanwhile.
     checked = await asyncio.to_thread(
         check_listing, listing, source.server, limits, trusted=source.trusted
     )

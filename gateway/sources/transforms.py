@@ -1,12 +1,8 @@
-"""Transforms of a source's listing: prefix, filter, rename, describe. Pure except for the source.
+"""Transforms of a source's listing: prefix, filter, rename, describe.
 
     TransformedSource(source, Filter(deny=("delete_*",)), Prefix("crm_"))
 
-* A transform applies to one kind of definition, by default to tools. Resources keep their URIs,
-  because requests contain them. A virtual server can give them other URIs.
-* A transform maps names in both directions. An item that it hides cannot be called or read.
-* A rule that matches no item causes a diagnostic, because a misspelt ``deny`` would expose a tool
-  that it should hide.
+A rule that matches no item causes a diagnostic, because a misspelt ``deny`` exposes a tool.
 """
 
 from __future__ import annotations
@@ -30,13 +26,13 @@ from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefini
 from gateway.types.listing import Listing, WatchCallbacks, pin_key
 
 Key: TypeAlias = tuple[Kind, str]
-"""Kind of a definition, and its name, which is unique in this kind."""
+"""Kind and name of a definition."""
 Owner: TypeAlias = tuple[str, str]
 """Name of a source, and the source's own name of a definition."""
 
 
 _KEYED_FIELDS = ("digests", "suspicions", "access", "originals")
-"""Names of the fields of a `Listing` that are mappings keyed by `pin_key`."""
+"""Fields of a `Listing` that are mappings keyed by `pin_key`."""
 _EMPTY_LISTING = Listing()
 
 
@@ -45,8 +41,7 @@ def select(
 ) -> Listing:
     """Return the definitions in *owners*, taken from *listings*, under their new names.
 
-    Digests, suspicions and access rules stay with their definition, so that renaming a definition
-    does not bypass its approval, the scanner or its access rule.
+    Digests, suspicions and access rules stay with their definition.
 
     Args:
         listings: Listings, keyed by source.
@@ -84,7 +79,6 @@ class Prefix:
     text: str
     _: KW_ONLY
     kind: Kind = "tool"
-    """Kind of the renamed definitions: ``tool`` or ``prompt``."""
 
     def __post_init__(self) -> None:
         check_tool_name(self.text)
@@ -96,7 +90,7 @@ class Prefix:
         return _rename(listing, self.kind, lambda name: f"{self.text}{name}", ())
 
     def original_name(self, name: str) -> str | None:
-        """Return *name* without the prefix; None if the prefix is missing."""
+        """Return *name* without the prefix; None if missing."""
         return name.removeprefix(self.text) if name.startswith(self.text) else None
 
 
@@ -106,19 +100,16 @@ class Filter:
 
     Patterns are case-sensitive shell patterns (``get_*``, ``?``, ``[ab]``). Resources are matched
     by their URIs, including URIs made from a template, so a pattern for a template should end with
-    ``*``. Percent-encoding in a URI has no effect: ``%73ecret`` is the same as ``secret``.
+    ``*``. Percent-encoding has no effect: ``%73ecret`` is the same as ``secret``.
     """
 
     allow: tuple[str, ...] | None = None
-    """Patterns of allowed names; None allows all items of the kind, and an empty tuple allows
-    none."""
+    """Patterns of allowed names; None allows all items of the kind, and an empty tuple none."""
     deny: tuple[str, ...] = ()
     kind: Kind = "tool"
 
     def apply(self, listing: Listing, *, server: str) -> Listing:
-        """Return the listing with only the allowed items, and a diagnostic for each unmatched
-        pattern.
-        """
+        """Return the allowed items, and a diagnostic for each pattern without a match."""
         names = _names_of_kind(listing, self.kind)
         notes = (
             f"{server!r}: no {self.kind} matches {pattern!r}"
@@ -157,7 +148,6 @@ class Rename:
     names: Mapping[str, str]
     _: KW_ONLY
     kind: Kind = "tool"
-    """Kind of the renamed definitions: ``tool`` or ``prompt``."""
 
     def __post_init__(self) -> None:
         _check_renamable(self.kind)
@@ -184,7 +174,7 @@ class Rename:
         return _rename(listing, self.kind, rename, notes)
 
     def original_name(self, name: str) -> str | None:
-        """Return the source's own name of the item exposed as *name*; None if it is not exposed."""
+        """Return the source's own name of the item exposed as *name*; None if not exposed."""
         for old, new in self.names.items():
             if new == name:
                 return old
@@ -193,9 +183,7 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """Replaces the descriptions of items. *texts* contains the new ones, keyed by own name or
-    URI.
-    """
+    """Replaces the descriptions of items. *texts* has the new ones, keyed by own name or URI."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
     _: KW_ONLY
@@ -215,7 +203,7 @@ class Describe:
         return _with_notes(replace(listing, definitions=tuple(definitions)), missing)
 
     def original_name(self, name: str) -> str | None:
-        """Return *name*, because this transform changes only descriptions."""
+        """Return *name* unchanged."""
         return name
 
 
@@ -234,7 +222,6 @@ class TransformedSource:
 
     def __init__(self, source: Source, *transforms: Transform) -> None:
         self.inner = source
-        """Original source, whose items have their own names."""
         self.server = source.server
         self._transforms = transforms
 
@@ -244,7 +231,7 @@ class TransformedSource:
         return self.inner.trusted
 
     async def list_tools(self) -> Listing:
-        """Return the transformed listing. See `Source.list_tools`."""
+        """See `Source.list_tools`."""
         listing = await self.inner.list_tools()
         for transform in self._transforms:
             listing = transform.apply(listing, server=self.server)
@@ -259,13 +246,13 @@ class TransformedSource:
         return await self.inner.call(original, arguments, tool_id=tool_id)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Send a request for an exposed resource or prompt. See `ResourceSource.ask`."""
+        """Ask for an exposed resource or prompt. See `ResourceSource.ask`."""
         source = resources_of(self.inner, self.server)
         original = self.original_name(*request_target(params))
         return await source.ask(method, retarget_request(params, original))
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
-        """Report changes of an exposed resource. See `Watchable.watch`."""
+        """See `Watchable.watch`."""
         source = watchable(self.inner, self.server, uri)
         await source.watch(self.original_name("resource", uri), callbacks)
 
@@ -291,7 +278,6 @@ class TransformedSource:
 
 
 def _check_renamable(kind: Kind) -> None:
-    """Raise `ConfigError` if *kind* is ``resource``, because resources keep their URIs."""
     if kind not in {"tool", "prompt"}:
         raise ConfigError(
             f"a {kind} keeps its URI here; a virtual server can show it under another one"
@@ -307,7 +293,7 @@ def _rename(
 ) -> Listing:
     """Return *listing* with the items of *kind* renamed, and with the diagnostics *notes*.
 
-    *rename* returns the new name of an item, or None to remove the item.
+    *rename* returns the new name of an item, or None to remove it.
     """
     owners: dict[Key, Owner] = {}
     for item in listing.definitions:

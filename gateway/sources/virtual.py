@@ -1,14 +1,9 @@
 """Virtual servers: servers whose items are aliases of items of other servers.
 
-* The alias of a resource is another URI, and the alias of a prompt another name. The alias of a
-  template replaces only the part before the first expression, so that each URI made from the alias
-  maps to a URI of the original.
-* An alias is approved for one definition. If the original changes, a diagnostic reports it or the
-  alias is left out, until the change is approved. The approved digest is in the table, or is the
-  first digest seen.
-* Aliases refer to a server's own tools, whatever its transforms expose. With an empty ``allow``,
-  only the aliases of a server are available.
-* Resources and prompts are read from the original server. An alias only contains the reference.
+* The alias of a resource template replaces only the part before the first expression, so that each
+  URI made from the alias maps to a URI of the original.
+* Aliases refer to a server's own names, before its transforms. With an empty ``allow``, only the
+  aliases of a server are available.
 """
 
 from __future__ import annotations
@@ -47,13 +42,11 @@ class Alias:
     """
 
     of: str
-    """Reference to the original: ``server/name``, where the name is the server's own name or
-    URI."""
+    """Reference to the original: ``server/name``, with the server's own name or URI."""
     description: str = ""
     """Description of the alias; empty uses the description of the original."""
     pin: str = ""
-    """SHA-256 (hex) of the approved definition of the original; empty approves the first one
-    seen."""
+    """SHA-256 (hex) of the original's approved definition; empty approves the first one seen."""
 
     def __post_init__(self) -> None:
         if not (self.server and self.name):
@@ -64,7 +57,7 @@ class Alias:
 
     @property
     def server(self) -> str:
-        """Name of the server that has the original."""
+        """Name of the original's server."""
         return self.of.partition("/")[0]
 
     @property
@@ -74,7 +67,7 @@ class Alias:
 
 
 def aliases(table: Mapping[str, str | Alias]) -> dict[str, Alias]:
-    """Return *table* with each text ``server/name`` replaced by an `Alias`."""
+    """Return *table* with each ``server/name`` replaced by an `Alias`."""
     return {name: Alias(of=of) if isinstance(of, str) else of for name, of in table.items()}
 
 
@@ -95,8 +88,9 @@ class VirtualServer:
     """Aliases of tools, keyed by exposed name, in the order of the listing."""
     description: str = ""
     resources: Mapping[str, Alias] = field(default_factory=dict)
-    """Aliases of resources, keyed by exposed URI. The alias of a template must end like its
-    original."""
+    """Aliases of resources, keyed by exposed URI. An alias of a template must end like its
+    original.
+    """
     prompts: Mapping[str, Alias] = field(default_factory=dict)
     """Aliases of prompts, keyed by exposed name."""
 
@@ -115,12 +109,12 @@ class VirtualServer:
 
     @property
     def servers(self) -> frozenset[str]:
-        """Names of the servers that have the originals."""
+        """Names of the originals' servers."""
         return frozenset(alias.server for alias in self.items.values())
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 (hex) of the aliases, under which approvals are stored if there is no owner."""
+        """SHA-256 (hex) of the aliases, the default owner of the approvals."""
         tools = {name: alias.of for name, alias in self.tools.items()}
         others = [[*key, alias.of] for key, alias in self.items.items() if key[0] != "tool"]
         return hashlib.sha256(json.dumps([self.name, tools, *others]).encode()).hexdigest()
@@ -153,10 +147,9 @@ class VirtualSource:
     """Source of the items of a virtual server.
 
     Args:
-        table: Definition of the virtual server, with its aliases.
         sources: Returns the current sources of the gateway, keyed by name.
         store: Store of the approvals.
-        owner: Owner of the approvals in the store; empty uses the fingerprint of *table*.
+        owner: Owner of the approvals; empty uses the fingerprint of *table*.
         options: Policies for changed and suspicious definitions.
     """
 
@@ -181,18 +174,15 @@ class VirtualSource:
 
     @property
     def behind(self) -> Mapping[str, str]:
-        """Name of the server that has the original of each item, keyed by the item's id in the
-        catalog.
-        """
+        """Server of each original, keyed by the alias's catalog id."""
         return {
             entity_id(kind, self.server, name): alias.server
             for (kind, name), alias in self.table.items.items()
         }
 
     async def list_tools(self) -> Listing:
-        """Return the aliases whose originals exist and are approved. See `Source.list_tools`.
-
-        Diagnostics report missing and changed originals.
+        """Return the aliases whose originals exist and are approved, with diagnostics of the
+        others.
         """
         self._check_open()
         behind, items = self._original_sources(), self.table.items
@@ -235,9 +225,7 @@ class VirtualSource:
     def resolve(self, kind: Kind, name: str) -> tuple[str, str] | None:
         """Return the server and the original name of the item exposed as *name*; None if unknown.
 
-        Args:
-            kind: ``resource`` or ``prompt``.
-            name: Alias, or a URI made from the alias of a template.
+        *kind* is ``resource`` or ``prompt``. *name* may be a URI made from an alias of a template.
         """
         aliases = {
             item.name: self.table.items[kind, item.name]
@@ -258,15 +246,14 @@ class VirtualSource:
         return alias.server, _fixed_part(alias.name) + name.removeprefix(_fixed_part(template))
 
     async def close(self) -> None:
-        """Refuse further calls. The servers of the originals stay open."""
+        """Refuse further calls. The originals' servers stay open."""
         self._closed = True
 
     def recheck(self) -> bool:
-        """Return whether to list again, as reported changes may be approved now."""
+        """Return whether to list again, as changes may be approved now."""
         return any(note.code == "tool_changed" for note in self._visible_listing.diagnostics)
 
     def _entity(self) -> ToolDefinition:
-        """Return the definition of the virtual server as an entity."""
         return ToolDefinition(
             name=self.server,
             description=self.table.description,
@@ -285,12 +272,7 @@ class VirtualSource:
     def _notes(
         self, behind: Mapping[str, Source], digests: Mapping[str, str]
     ) -> Iterator[Diagnostic]:
-        """Yield diagnostics about failed servers and missing originals.
-
-        Args:
-            behind: Sources of the originals, keyed by server name.
-            digests: Digests of the listed aliases, keyed by `pin_key`.
-        """
+        """Yield diagnostics about failed servers and missing originals."""
         failed = set()
         for server, listing in self._listings.items():
             for note in listing.diagnostics:
@@ -313,8 +295,7 @@ class VirtualSource:
     def _changed_items(self, digests: Mapping[str, str]) -> dict[str, str]:
         """Return the aliases whose originals differ from their approval, keyed by `pin_key`.
 
-        The value is the remedy for the message: the new digest for an alias with a *pin*; else
-        empty, which means an approval.
+        The value is the remedy: the new digest for an alias with a *pin*; empty for an approval.
         """
         pins = {
             pin_key(*key): alias.pin.lower() for key, alias in self.table.items.items() if alias.pin
@@ -323,7 +304,7 @@ class VirtualSource:
             key: f"pin {digests[key]}" for key, pin in pins.items() if digests.get(key, pin) != pin
         }
         unpinned = {key: digest for key, digest in digests.items() if key not in pins}
-        # A failing store is ignored here, because the listings of the original servers report it.
+        # The listings of the original servers report a failing store.
         changed_names, _ = attempt_store(
             lambda: self.store.record_seen(self.pin_owner, unpinned),
             frozenset(unpinned if self.options.on_change == "block" else ()),
@@ -332,12 +313,10 @@ class VirtualSource:
 
 
 def original_of(source: Source | None, entity: Entity) -> tuple[str, str]:
-    """Return the original server and the original name of an entity of *source*.
-
-    Names that transforms or aliases gave are mapped back.
+    """Return the server and name of *entity* before transforms and aliases of *source*.
 
     Raises:
-        InvalidRequestError: If the source no longer exposes the entity.
+        InvalidRequestError: If a transform no longer exposes the entity.
     """
     if isinstance(source, VirtualSource):
         alias = source.table.items.get((entity.kind, entity.name))

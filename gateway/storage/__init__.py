@@ -1,5 +1,3 @@
-"""Protocols of stores and databases, and their SQLite implementation."""
-
 from gateway.storage.catalog import CATALOG as CATALOG
 from gateway.storage.catalog import SqlCatalog as SqlCatalog
 from gateway.storage.database import Database as Database

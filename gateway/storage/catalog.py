@@ -1,7 +1,6 @@
 """SQL store of entries, access rules, listings and approvals.
 
-SQLite stores approvals also in a second file. If the catalog file is corrupt or missing, a new
-catalog starts with those approvals.
+SQLite has a second copy of the approvals in another file, which survives the loss of the first.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ APPROVALS = Schema(
         ),
     ),
 )
-"""Tables of the second copy of the approvals. Thanks to it, the loss of the catalog file does not
-approve new definitions."""
+"""Tables of the second copy of the approvals. The loss of the catalog file then does not approve
+new definitions."""
 CATALOG = Schema(
     name="catalog",
     what="catalog store",
@@ -120,13 +119,13 @@ CATALOG = Schema(
 
 
 class SqlCatalog(Listings):
-    """Implementation of `Entries` and `ListingStore` in a database. Rows are written in the order
-    of their keys, so that concurrent writers cannot deadlock.
+    """Implementation of `Entries` and `ListingStore` in a database.
+
+    Rows are written in the order of their keys, so that concurrent writers cannot deadlock.
 
     Args:
         database: Database with the tables of `CATALOG`.
-        approvals: Database with the tables of `APPROVALS`; None if *database* is never lost alone,
-            so that no second copy is needed.
+        approvals: Database with the tables of `APPROVALS`; None if *database* is never lost alone.
         wall: Returns seconds since the epoch.
     """
 
@@ -161,9 +160,7 @@ class SqlCatalog(Listings):
         return dict(self._database.rows("SELECT id, entry FROM entries ORDER BY id"))
 
     def put(self, entries: Sequence[Entry]) -> None:
-        """Insert *entries*, or replace stored entries with the same ids. Either all are stored, or
-        none.
-        """
+        """Insert *entries*, or replace those with the same ids; either all or none."""
         rows = {entry.id: encode_entry(entry) for entry in entries}
         query = """INSERT INTO entries VALUES (?, ?)
             ON CONFLICT (id) DO UPDATE SET entry = excluded.entry"""
@@ -174,28 +171,19 @@ class SqlCatalog(Listings):
         return self._database.write("DELETE FROM entries WHERE id = ?", (key,)) > 0
 
     def rules(self) -> Mapping[str, str]:
-        """Return the stored access rules as JSON, keyed by pattern. Does not create the SQLite
-        file.
-        """
+        """Return the access rules as JSON, keyed by pattern. Does not create the SQLite file."""
         if not self._database.is_made():
             return {}
         return dict(self._database.rows("SELECT pattern, rule FROM rules ORDER BY pattern"))
 
     def put_rules(self, rules: Mapping[str, str]) -> None:
-        """Insert *rules*, or replace stored rules with the same patterns. Either all are stored, or
-        none.
-        """
+        """Insert *rules*, or replace those with the same patterns; either all or none."""
         query = """INSERT INTO rules VALUES (?, ?)
             ON CONFLICT (pattern) DO UPDATE SET rule = excluded.rule"""
         self._database.write(query, *sorted(rules.items()))
 
     def read(self, owners: Mapping[str, str]) -> Mapping[str, StoredServer]:
-        """Return the stored data of several servers, keyed by fingerprint.
-
-        Args:
-            owners: Owner of each server's pins, keyed by the fingerprint of the server's
-                configuration.
-        """
+        """Return the stored data of several servers. See `ListingStore.read`."""
         self._check_not_lost()
         keys, names = ([*owners],), ([*owners.values()],)
         with self._database.reading() as session:
@@ -209,9 +197,7 @@ class SqlCatalog(Listings):
         return self._assemble(owners, listings, pins, failures)
 
     def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
-        """Store the *listing* of a server. If this configuration had no listing before, also
-        `sweep`.
-        """
+        """Store the *listing* of a server. If *fingerprint* is new, also `sweep`."""
         now, text = self._wall(), encode(listing)
         with self._database.transaction() as session:
             query = "SELECT listing FROM listings WHERE fingerprint = ?"
@@ -233,9 +219,7 @@ class SqlCatalog(Listings):
             self.sweep()
 
     def note_failure(self, fingerprint: str, detail: str) -> None:
-        """Record that the server with this configuration could not be listed, for the reason
-        *detail*.
-        """
+        """Record the reason *detail* why the server with this configuration could not be listed."""
         query = """INSERT INTO failures VALUES (?, ?, ?) ON CONFLICT (fingerprint)
             DO UPDATE SET failed_at = excluded.failed_at, detail = excluded.detail"""
         self._database.write(query, (fingerprint, self._wall(), detail))
@@ -245,9 +229,9 @@ class SqlCatalog(Listings):
         self._database.write("DELETE FROM listings WHERE fingerprint = ?", (fingerprint,))
 
     def sweep(self) -> None:
-        """Delete listings that were not used for a month, failures older than a month, and former
-        definitions that are not the approved ones. Copy the approvals again if their second copy
-        lacks some.
+        """Delete data that was not used for a month, and former definitions that are not approved.
+
+        Also complete the second copy of the approvals.
         """
         self._record_use()
         with self._database.transaction() as session:
@@ -260,9 +244,7 @@ class SqlCatalog(Listings):
             self._repair_approvals(self._approvals)
 
     def _repair_approvals(self, approvals: Database) -> None:
-        """Copy all pins to *approvals*, the second copy, if it has fewer. It may have been created
-        later, or lost.
-        """
+        """Copy all pins to *approvals* if it has fewer, because it was lost or created later."""
         with approvals.transaction() as second:
             pins = self._database.rows("SELECT owner, name, approved FROM pins")
             ((count,),) = second.rows("SELECT count(*) FROM pins")
@@ -275,12 +257,11 @@ class SqlCatalog(Listings):
         self._database.write("UPDATE listings SET used_at = ? WHERE fingerprint = ?", *rows)
 
     def _open_approvals(self) -> AbstractContextManager[Session | None]:
-        """Open the second copy of the approvals for writing, if there is one."""
         return self._approvals.transaction() if self._approvals is not None else nullcontext()
 
     def bind(self, owner: str, holders: Mapping[str, str]) -> None:
-        """Record *holders*, the current digest (or tool id) of each name. The first value that is
-        recorded for a name counts as approved.
+        """Record *holders*, the current digest (or tool id) of each name. The first one is
+        approved.
         """
         names, now = sorted(holders.items()), self._wall()
         with self._open_approvals() as second:
@@ -303,8 +284,8 @@ class SqlCatalog(Listings):
                 second.write(query, *(pin[:3] for pin in pins))
 
     def approve(self, owner: str, names: Sequence[str], *, seen: str = "") -> None:
-        """Approve the last recorded values of *names*. If *seen* is not empty, approve only values
-        equal to it.
+        """Approve the last recorded values of *names*; if *seen* is not empty, only those equal to
+        it.
         """
         keys = [(owner, name) for name in sorted({*names})]
         with self._open_approvals() as second, self._database.transaction() as session:
@@ -326,9 +307,7 @@ class SqlCatalog(Listings):
         return find_definition(digest, former[0][0] if former else None, texts)
 
     def first_seen(self, owner: str) -> Mapping[str, float]:
-        """Return the time when each recorded value of *owner* was first seen, in seconds since the
-        epoch.
-        """
+        """Return when each value of *owner* was first recorded, in seconds since the epoch."""
         query = "SELECT value, at FROM first_seen WHERE owner = ?"
         return dict(self._database.rows(query, (owner,)))
 

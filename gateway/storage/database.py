@@ -1,8 +1,7 @@
 """Protocols of databases, and the one SQL dialect for SQLite and PostgreSQL.
 
-Statements are written for PostgreSQL. The placeholder of a value is ``?`` or ``:name``. A list is
-the value of ``= ANY(?)``. Each database translates the few words that differ. Statements do not use
-``RETURNING`` or ``FILTER``, because old releases of SQLite lack them.
+Statements are written for PostgreSQL, with ``?`` or ``:name`` for a value, and ``= ANY(?)`` for a
+list. They do not use ``RETURNING`` or ``FILTER``, because old releases of SQLite lack them.
 """
 
 from __future__ import annotations
@@ -35,15 +34,12 @@ class Schema:
     steps: tuple[tuple[str, ...], ...] = ()
     """Statements of each migration step in a SQLite file, oldest first.
 
-    A file of version n has applied the first n steps. Tables may exist before their step, in files
-    that are older than the steps.
-    """
+    A file of version n has applied the first n steps. Tables may exist before their step."""
     postgres: Mapping[int, Sequence[LiteralString]] = field(default_factory=dict)
     """Statements of each migration step in PostgreSQL, keyed by an increasing number.
 
     Steps up to 5 are from version 0.2, in which all groups of tables shared one numbering. Sorted
-    text columns use ``COLLATE "C"``, so that they compare by code points, as in Python.
-    """
+    text columns use ``COLLATE "C"``, so that they compare by code points, as in Python."""
     is_durable: bool = False
     """True if a write to a SQLite file survives a loss of power."""
     is_erased: bool = False
@@ -60,17 +56,13 @@ class Session(Protocol):
         """Yield the rows of a query one by one, because they may be too many for a list."""
 
     def write(self, statement: LiteralString, *rows: Values) -> int:
-        """Execute a statement once for each of *rows*, which are its values. Return the total
-        number of changed rows.
-        """
+        """Execute a statement once for each of *rows*; return the total number of changed rows."""
 
     def insert(self, statement: LiteralString, values: Values) -> int:
         """Insert one row, and return the id that the database chose for it."""
 
     def hold(self, *names: str) -> None:
-        """Lock *names* until the end of the transaction. Other sessions that lock one of these
-        names wait.
-        """
+        """Lock *names* until the end of the transaction. Sessions that lock the same name wait."""
 
     def skip_flush(self) -> None:
         """Commit without waiting for the disk; a loss of power may undo this transaction."""
@@ -101,8 +93,8 @@ class Database(Protocol):
             return session.rows(statement, values)
 
     def write(self, statement: LiteralString, *rows: Values) -> int:
-        """Execute a statement once for each of *rows*, in one transaction. Return the total number
-        of changed rows.
+        """Execute a statement for each of *rows*, in one transaction; return the number of changed
+        rows.
         """
         with self.transaction() as session:
             return session.write(statement, *rows)
@@ -113,9 +105,7 @@ class Database(Protocol):
 
     @abstractmethod
     def is_away(self, error: StoreError, /) -> bool:
-        """Return True if *error* means that the database is temporarily unreachable, so that a
-        caller may try again.
-        """
+        """Return True if the database is temporarily unreachable, so that a retry may work."""
 
     @abstractmethod
     def size(self, table: str, /) -> int:

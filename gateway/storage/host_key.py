@@ -1,14 +1,11 @@
 """Keys derived from the host key, one for each purpose (HKDF, RFC 5869), and encryption with them.
 
-* Replicas with the same host key can decrypt each other's texts in a shared store. The host key may
-  be a list, separated by commas, so that it can be rotated: the first key encrypts, and the others
-  still decrypt.
-* Each text is encrypted with AES-256-GCM for the place where it is stored. A copy at another place
-  cannot be decrypted. So a person who can only write to the database cannot give one user's
-  credentials to another.
-* The approval key is used to digest the environment variables of a configured command. It comes
-  from the host key, or from a file that only the owner can read. An attacker who has a digest but
-  not the key cannot guess the variable's value, even if it is short.
+* The host key may be a list, separated by commas, so that it can be rotated: the first key
+  encrypts, and the others still decrypt.
+* Each text is encrypted with AES-256-GCM for the place where it is stored. So a person who can only
+  write to the database cannot give one user's credentials to another.
+* The approval key is used to digest the environment variables of a configured command, so that a
+  digest does not reveal a short value.
 """
 
 from __future__ import annotations
@@ -67,13 +64,9 @@ _NONCE_BYTES = 12
 
 
 def encrypt(keys: Sequence[bytes], text: str, *, place: str) -> bytes:
-    """Encrypt *text* with the first of *keys*. Return a random nonce followed by the encrypted
-    text.
+    """Encrypt *text* with the first of *keys* (32 bytes each), for the *place* where it is stored.
 
-    Args:
-        keys: At least one key of 32 bytes.
-        text: The text to encrypt.
-        place: Name of the place where the text is stored. `decrypt` requires the same place.
+    Return a random nonce followed by the encrypted text. `decrypt` requires the same place.
     """
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415  (slow to load: only a host with a key pays for it)
 
@@ -82,9 +75,7 @@ def encrypt(keys: Sequence[bytes], text: str, *, place: str) -> bytes:
 
 
 def decrypt(keys: Sequence[bytes], data: bytes, *, place: str) -> str | None:
-    """Return the text of *data* from `encrypt`. Return None if it was encrypted with another key
-    than *keys*, or for another *place*.
-    """
+    """Decrypt *data* from `encrypt`; return None unless one of *keys* and *place* match."""
     from cryptography.exceptions import InvalidTag  # noqa: PLC0415  (as above)
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415  (as above)
 
@@ -100,9 +91,8 @@ def decrypt(keys: Sequence[bytes], data: bytes, *, place: str) -> str | None:
 def approval_key(options: Options) -> bytes:
     """Return the approval key, 32 bytes. It is the same on all machines with the same host key.
 
-    Without a host key, the approval key is in the file ``approvals.key``, mode 0600, which is
-    created if missing. If the file cannot be created or read, the key is random, so each start has
-    another key and all earlier approvals are invalid.
+    Without a host key, the approval key is in the file ``approvals.key``, which is created if
+    missing. If this fails, the key is random, and all earlier approvals are invalid.
 
     Raises:
         ConfigError: If the host key is invalid.

@@ -1,6 +1,4 @@
-"""Base of listing stores, without statements of a database: it reads listings, and finds changed
-definitions.
-"""
+"""Base of listing stores, independent of the database."""
 
 from __future__ import annotations
 
@@ -16,20 +14,15 @@ from gateway.types import ToolDefinition
 from gateway.types.listing import Listing
 
 KEEP_S = 30 * 24 * 3600.0
-"""Time in seconds after which an unused listing is deleted."""
+"""Time after which an unused listing is deleted, in seconds."""
 _USE_STEP_S = 24 * 3600.0
-"""Interval in seconds for recording the use of a listing, because a start that writes is slower
-than one that only reads."""
+"""Interval for recording the use of a listing, in seconds, because writing slows down a start."""
 Pin = tuple[str, str]
 """Digests (approved, last seen)."""
 
 
 class Listings:
-    """Base of a `ListingStore`, independent of the database.
-
-    Args:
-        wall: Returns seconds since the epoch.
-    """
+    """Base of a `ListingStore`. *wall* returns seconds since the epoch."""
 
     def __init__(self, wall: Clock = time.time) -> None:
         self._wall = wall
@@ -38,11 +31,7 @@ class Listings:
 
     @abstractmethod
     def read(self, owners: Mapping[str, str]) -> Mapping[str, StoredServer]:
-        """Return the stored data of several servers, keyed by fingerprint.
-
-        Args:
-            owners: Owner of each server's pins, keyed by the fingerprint of its configuration.
-        """
+        """Return the stored data of several servers. See `ListingStore.read`."""
 
     @abstractmethod
     def bind(self, owner: str, holders: Mapping[str, str]) -> None:
@@ -62,8 +51,7 @@ class Listings:
         return frozenset(name for name, (approved, seen) in pins if approved != seen)
 
     def record_seen(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
-        """Record *digests* as last seen, keyed by name. Return the names whose digest is not the
-        approved one.
+        """Record *digests* as last seen, keyed by name. Return the names that are not approved.
 
         The first recorded digest of a name is approved.
         """
@@ -80,8 +68,7 @@ class Listings:
         try:
             self.bind(owner, unknown)
         except StoreError:
-            # Report changed definitions even if they cannot be recorded, for example on a full
-            # disk.
+            # Report changes even if they cannot be recorded, for example on a full disk.
             if changed:
                 return changed
             raise
@@ -91,9 +78,7 @@ class Listings:
     def _read_row(
         self, fingerprint: str, listed_at: float, text: str, used_at: float
     ) -> StoredListing | None:
-        """Return the listing in a row of the table, or None if it is unreadable. Remember that it
-        was used.
-        """
+        """Return the listing in a row, or None if it is unreadable. Remember that it was used."""
         if (now := self._wall()) - used_at > _USE_STEP_S:
             self._used[fingerprint] = now
         with suppress(ValueError, KeyError, TypeError):
@@ -125,9 +110,7 @@ def _unapproved(pins: Mapping[str, tuple[str, str]], digests: Mapping[str, str])
 
 
 def former_definitions(text: str, new: Listing) -> Iterator[tuple[str, str]]:
-    """Yield each definition of the old listing *text* that is not in *new*: its digest, and its
-    JSON.
-    """
+    """Yield digest and JSON of each definition of the old listing *text* that *new* lacks."""
     with suppress(ValueError, KeyError, TypeError):
         old = decode(text)
         for digest in sorted({*old.digests.values()} - {*new.digests.values()}):
@@ -140,10 +123,7 @@ def find_definition(
 ) -> ToolDefinition | None:
     """Return the definition with *digest*; None if it is not stored any more.
 
-    Args:
-        digest: The pinned digest.
-        former_text: JSON of the definition, if it was stored when it was removed from a listing.
-        listings: JSON of the listings that may contain the definition.
+    *former_text* is its JSON if it was removed from a listing. Otherwise search *listings*.
     """
     if former_text is not None:
         return next(iter(decode(former_text).definitions))

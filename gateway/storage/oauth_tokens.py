@@ -1,6 +1,4 @@
-"""Storage of sign-in tokens: encrypted in the gateway's store, in the system's keyring, or in
-files.
-"""
+"""Storage of sign-in tokens: in the gateway's store (encrypted), the keyring, or files."""
 
 from __future__ import annotations
 
@@ -17,8 +15,7 @@ from gateway.runtime.atomic_file import write_atomically
 from gateway.storage.host_key import host_keys
 
 OpenTokens: TypeAlias = Callable[[str, TokenStoreKind], TokenStore]
-"""Returns the token store for one sign-in, given the key of the sign-in and the configured kind of
-store."""
+"""Returns the token store for one sign-in, given its key and the configured kind of store."""
 
 
 @runtime_checkable
@@ -26,17 +23,13 @@ class SignInStore(Protocol):
     """A `gateway.storage.protocol.Store` that can store sign-ins."""
 
     def sign_in(self, key: str, keys: Sequence[bytes]) -> TokenStore:
-        """Return the token store of the sign-in *key*. Tokens are encrypted with the first of
-        *keys*; the others can still decrypt them.
+        """Return the token store of the sign-in *key*. The first of *keys* encrypts the tokens; the
+        others can still decrypt them.
         """
 
 
 class FileTokens:
-    """`TokenStore` in one file, mode 0600, which is always replaced as a whole.
-
-    Args:
-        path: The file; its folder is created at the first write.
-    """
+    """`TokenStore` in one file, mode 0600, which is always replaced as a whole."""
 
     fault = ""
 
@@ -60,22 +53,15 @@ class FileTokens:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Do nothing: files have no locks, so processes read the tokens again before they refresh
-        them.
-        """
+        """Yield without locking; processes read the tokens again before they refresh them."""
         yield
 
 
 def open_tokens(options: Options, store: object) -> OpenTokens:
-    """Return a function that opens the token store of one sign-in: in *store*, or in a file next to
-    the catalog.
+    """Return a function that opens the token store of one sign-in.
 
-    Tokens are stored in *store* only if it supports this and there is a host key, because the
-    database must not contain the key of its own encrypted texts.
-
-    Args:
-        options: Options with the folder and the host key.
-        store: The store of the gateway.
+    Tokens are in *store* only if it supports this and there is a host key, because the database
+    must not contain the key of its own texts. Otherwise they are in a file next to the catalog.
 
     Raises:
         ConfigError: If the host key is invalid.
@@ -97,13 +83,8 @@ def open_tokens(options: Options, store: object) -> OpenTokens:
 def with_token_store(name: str, target: HttpServer, tokens: OpenTokens) -> HttpServer:
     """Return *target* with a store for its tokens, if it uses OAuth.
 
-    The key of the store contains the name, the URL and the client, so that tokens are never sent to
+    The key of the store contains *name*, the URL and the client, so that tokens are never sent to
     a URL that was configured later.
-
-    Args:
-        name: The host's name of the server.
-        target: The server.
-        tokens: Opens the token store.
     """
     auth = target.auth
     if not isinstance(auth, OAuth):

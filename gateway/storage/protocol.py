@@ -20,8 +20,7 @@ class Store(Protocol):
     """Persistent data of a gateway, in parts that have a protocol each.
 
     A store is used from any thread, and by several processes at once. If a part raises
-    `StoreError`, the gateway computes its data again, or continues without them and reports a
-    diagnostic.
+    `StoreError`, the gateway continues without its data and reports a diagnostic.
     """
 
     @property
@@ -34,9 +33,7 @@ class Store(Protocol):
 
     @property
     def listings(self) -> ListingStore:
-        """Listings, keyed by the fingerprint of a server's configuration, and approvals, keyed by
-        owner.
-        """
+        """Listings, keyed by configuration fingerprint, and approvals, keyed by owner."""
 
     def close(self) -> None:
         """Release the resources of all parts; the next call opens them again."""
@@ -66,10 +63,9 @@ class WatchedStore(Store, Protocol):
     def watch(self, on_change: Callable[[str], None]) -> Callable[[], None]:
         """Call *on_change* from a thread whenever another object has changed the store.
 
-        The argument of *on_change* is the name of the changed part: ``entries``, ``rules``,
-        ``pins`` (one was approved) or ``listings/NAME`` for the listing of the server NAME. It is
-        "" if changes may have been missed, so that every part may have changed. Changes by this
-        object are not reported.
+        The argument of *on_change* is the changed part: ``entries``, ``rules``, ``pins`` (one was
+        approved) or ``listings/NAME`` for the listing of the server NAME. It is "" if changes may
+        have been missed, so that every part may have changed.
 
         Returns:
             A function that ends the watch.
@@ -85,7 +81,7 @@ class TableStore(Store, Protocol):
         """Clock that returns seconds since the epoch."""
 
     def tables(self, schema: Schema) -> Database:
-        """Return a database with the tables of *schema*, which are created at their first use.
+        """Return a database with the tables of *schema*, created at their first use.
 
         The store closes it.
         """
@@ -131,9 +127,7 @@ class SqliteStore:
         self._tables: dict[str, SqliteDatabase] = {}
 
     def tables(self, schema: Schema) -> SqliteDatabase:
-        """Return the database of *schema*. Its file is next to the catalog file and has the
-        schema's name; the file of the schema ``usage`` is configured.
-        """
+        """Return the database of *schema*, in a file next to the catalog file or as configured."""
         path = self._paths.get(schema.name, self._folder / f"{schema.name}.sqlite3")
         return self._tables.setdefault(schema.name, SqliteDatabase(path, schema))
 

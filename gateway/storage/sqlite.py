@@ -1,11 +1,11 @@
-"""Databases in SQLite files. Only this module uses sqlite3.
+"""Databases in SQLite files.
 
-* The files are in WAL mode. One thread writes at a time, over one connection. Each reader has its
-  own connection, and does not wait for writers. Several processes may share a file.
+* The files are in WAL mode. One thread writes at a time. Each reader has its own connection, and
+  does not wait for writers. Several processes may share a file.
 * The version of a file is its ``PRAGMA user_version``. An older file is migrated in one transaction
   and keeps its data. A newer file is refused and left unchanged.
-* A corrupt file is renamed (``….corrupt-N``) and replaced by an empty one, so a broken store is
-  never fatal. A file that was removed or replaced by a user is opened again.
+* A corrupt file is renamed (``….corrupt-N``) and replaced by an empty one. A file that was removed
+  or replaced by a user is opened again.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from gateway.storage.database import Database, Row, Schema, Values
 from gateway.storage.vectors import VECTORS, SqlVectorStore
 
 BUSY_S = 10.0
-"""Maximum wait in seconds for a file that another process has locked."""
+"""Maximum wait for a file that another process has locked, in seconds."""
 _PAUSE_S = 0.005
 
 _FileId = tuple[int, int]
 
 _WORDS = {"strpos(": "instr(", "trunc(": "(0 | ", " FOR UPDATE": "", "TRUNCATE ": "DELETE FROM "}
-"""Words of PostgreSQL's dialect, and their replacements for SQLite. ``FOR UPDATE`` is dropped,
-because a transaction in SQLite locks the whole file."""
+"""Words of PostgreSQL's dialect, and their replacements for SQLite. A transaction in SQLite locks
+the whole file."""
 _ANY = re.compile(r"= ANY\((\?|:\w+)\)")
 
 
@@ -87,12 +87,9 @@ class _NewerError(sqlite3.DatabaseError):
 
 
 class SqliteDatabase(Database):
-    """A SQLite file, created when first needed. Safe from any thread.
+    """A SQLite file, created with its folder when first needed. Safe from any thread.
 
-    Args:
-        path: The file; its folder is created too.
-        schema: Its tables.
-        busy_s: Maximum wait for locks of other processes, in seconds.
+    *busy_s* is the maximum wait for locks of other processes, in seconds.
     """
 
     def __init__(self, path: Path, schema: Schema, *, busy_s: float = BUSY_S) -> None:
@@ -104,8 +101,7 @@ class SqliteDatabase(Database):
         self._write_lock = threading.RLock()
         self._writer: Connection | None = None
         self._writer_file: _FileId | None = None
-        """Id of the file that the writer has open. Another file may have replaced it at this
-        path."""
+        """Id of the writer's open file. Another file may have replaced it at this path."""
         self._reader_lock = threading.Lock()
         self._reader: tuple[Connection, _FileId | None] | None = None
         """An idle reader, kept because opening one takes longer than most reads."""
@@ -132,8 +128,9 @@ class SqliteDatabase(Database):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Begin a write transaction, the only one among all threads and processes. Either all its
-        changes are written, or none.
+        """Begin a write transaction, the only one among all threads and processes.
+
+        Either all its changes are written, or none.
 
         Raises:
             StoreError: If the file cannot be read or written; ``rebuilt`` is True if it was corrupt
@@ -150,9 +147,7 @@ class SqliteDatabase(Database):
         return self.path.exists() and self.path.stat().st_size > 0
 
     def is_away(self, _error: StoreError, /) -> bool:
-        """Return False, because errors of a local file, such as a full disk, do not pass by
-        themselves.
-        """
+        """Return False, because errors of a local file do not pass by themselves."""
         return False
 
     def size(self, _table: str, /) -> int:
@@ -247,8 +242,8 @@ class SqliteDatabase(Database):
             connection.execute(f"PRAGMA user_version = {len(self._schema.steps)}")
 
     def _switch_to_wal(self, connection: Connection) -> None:
-        """Switch the file to WAL mode, in several attempts. If two processes create a file at once,
-        SQLite fails one of them instead of waiting.
+        """Switch the file to WAL mode. If two processes create a file at once, SQLite fails one of
+        them instead of waiting, so try several times.
         """
         switch = partial(connection.execute, "PRAGMA journal_mode = WAL")
         try:
@@ -295,8 +290,7 @@ _DATABASES = WeakSet[SqliteDatabase]()
 def _close_before_fork() -> None:
     """Close all files, because a child process must not use or close connections of its parent.
 
-    Otherwise the child's writes can be lost, because SQLite mistakes the parent's locks for its own
-    (sqlite.org/howtocorrupt.html, 2.6).
+    Otherwise the child's writes can be lost (sqlite.org/howtocorrupt.html, 2.6).
     """
     for database in tuple(_DATABASES):
         database.close()
@@ -329,11 +323,7 @@ def _code(error: BaseException) -> int | None:
 
 
 class SqliteVectorStore(SqlVectorStore):
-    """A `VectorStore` in one SQLite file, created when first needed.
-
-    Args:
-        path: The file; its folder is created too.
-    """
+    """A `VectorStore` in one SQLite file, created with its folder when first needed."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(SqliteDatabase(path, VECTORS))

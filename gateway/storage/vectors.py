@@ -1,5 +1,3 @@
-"""SQL store of vectors, keyed by model and hash of the text."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -31,20 +29,14 @@ VECTORS = Schema(
 
 
 class SqlVectorStore:
-    """A `VectorStore` in a database.
-
-    Args:
-        database: Database with the tables of `VECTORS`.
-    """
+    """A `VectorStore` in a *database* with the tables of `VECTORS`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.place = database.place
 
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
-        """Return the vectors of the model *model_id*, keyed by *keys*. Missing and damaged ones are
-        omitted.
-        """
+        """Return the vectors of the model, keyed by *keys*, without missing and damaged ones."""
         query = "SELECT key, dimensions, row FROM vectors WHERE model_id = ? AND key = ANY(?)"
         with self._database.reading() as session:
             return {
