@@ -1,27 +1,17 @@
-"""All errors that the gateway raises, and functions that return errors as values.
+"""Errors of the gateway, and functions that return errors as values.
 
     GatewayError
-    + ConfigError             an option, a file or their combination is invalid
-      + MissingExtraError     a feature needs a package that is not installed
-      + ModelFileError        a file of the embedded model differs from the reviewed one
-    + InvalidRequestError     an argument of a caller is not allowed
-      + UnknownToolError      the tool does not exist; has similar names
-      + InvalidArgumentsError the arguments do not match the tool's schema; has the schema
-      + NotApprovedError      the host did not approve the call; nothing was sent
-    + LimitExceededError      a policy allows no more calls for now; nothing was sent
-    + UpstreamError           a server or a function could not be listed or called
-      + UpstreamTimeoutError  the server or function did not answer in time
-      + UpstreamFloodError    the server sent more than its limits allow and was disconnected
-      + UpstreamUnavailableError  the circuit breaker of the server is open
-      + CallerError           the server needs client capabilities that the caller lacks
-      + SignInRequiredError   the user has to sign in to the server; has the address
-    + StoreError              a store could not be read or written
-    + EmbeddingError          an embedder failed or returned unusable vectors
-    + LoopError               a conversation reached a limit
-    + ClosedError             the gateway is closed
+    + ConfigError
+      + MissingExtraError, ModelFileError
+    + InvalidRequestError
+      + UnknownToolError, InvalidArgumentsError, NotApprovedError
+    + LimitExceededError
+    + UpstreamError
+      + UpstreamTimeoutError, UpstreamFloodError, UpstreamUnavailableError
+      + CallerError, SignInRequiredError
+    + StoreError, EmbeddingError, LoopError, ClosedError
 
-An error has its own class only if callers handle it differently. Messages name the problem and the
-remedy, and never contain secrets, queries or argument values.
+Messages name the problem and the remedy, and never contain secrets, queries or argument values.
 """
 
 from __future__ import annotations
@@ -43,7 +33,7 @@ answered with an error or an invalid message. ``unavailable``: its circuit break
 
 
 class GatewayError(Exception):
-    """Base class of all errors that this package raises deliberately."""
+    """Base class of this package's errors."""
 
 
 class ConfigError(GatewayError):
@@ -91,7 +81,7 @@ class InvalidArgumentsError(InvalidRequestError):
 
 
 class NotApprovedError(InvalidRequestError):
-    """The host did not approve a call."""
+    """The host did not approve a call, so the call was not sent."""
 
 
 class LimitExceededError(GatewayError):
@@ -107,11 +97,7 @@ class LimitExceededError(GatewayError):
 
 
 class UpstreamError(GatewayError):
-    """A source of tools failed.
-
-    Attributes:
-        server: Name of the source.
-    """
+    """A source of tools, named `server`, failed."""
 
     def __init__(
         self, server: str, detail: str, *, kind: UpstreamFault = "refused", sent: bool = True
@@ -151,7 +137,7 @@ class UpstreamFloodError(UpstreamError):
 
 
 class UpstreamUnavailableError(UpstreamError):
-    """A server failed too often in a row, so its circuit breaker is open. Nothing was sent."""
+    """A server failed too often, so its circuit breaker is open. The call was not sent."""
 
     def __init__(self, server: str, detail: str, *, retry_after_s: float) -> None:
         self.retry_after_s = retry_after_s
@@ -160,9 +146,7 @@ class UpstreamUnavailableError(UpstreamError):
 
 
 class CallerError(UpstreamError):
-    """A server asked its caller for something that the caller cannot provide, so the call
-    ended.
-    """
+    """A server needs client capabilities or an answer that the caller cannot provide."""
 
     def __init__(self, server: str, detail: str, *, needed: Mapping[str, object]) -> None:
         self.needed = needed
@@ -175,8 +159,8 @@ class SignInRequiredError(UpstreamError):
 
     def __init__(self, server: str, address: str, *, previous: str = "", fault: str = "") -> None:
         self.address = address
-        """URL at which the user signs in, with the token that the user has for the gateway. Empty
-        if the host has not configured a public URL."""
+        """URL at which the user signs in with the gateway's token; empty if the host has no public
+        URL."""
         self.previous = previous
         """Id of the sign-in that the server refused; empty for a first sign-in."""
         remedy = (
@@ -218,13 +202,12 @@ class LoopError(GatewayError):
     ) -> None:
         self.turns = turns
         self.limit = limit
-        """Name of the option of `ChatOptions` that limits the conversation."""
+        """Name of the option of `ChatOptions` that was reached."""
         self.messages = messages
-        """Messages added to the conversation: the model's calls of meta-tools, each with its
-        result. Append them to the host's messages to continue the conversation."""
+        """Messages added to the conversation: calls of meta-tools and their results. Append them to
+        the host's messages to continue."""
         self.accounting = accounting
-        """Turns, calls and tokens of the conversation; `gateway.accounting_of` returns them with
-        types."""
+        """`gateway.accounting.Accounting` of the conversation: turns, calls and tokens."""
         super().__init__(
             f"the model was still calling tools after {turns} turns; "
             f"raise ChatOptions.{limit} or give the model a clearer task"
@@ -232,17 +215,16 @@ class LoopError(GatewayError):
 
 
 class ClosedError(GatewayError):
-    """The gateway is closed and can no longer be used."""
+    """The gateway is closed."""
 
 
 def missing_plugin(user: str, name: str, otherwise: str = "") -> ConfigError:
     """Return an error for a missing plugin.
 
     Args:
-        user: Feature that needs the plugin, for the message.
+        user: Feature that needs the plugin.
         name: Name of the plugin.
-        otherwise: Another remedy than loading the plugin, for the end of the message; empty if
-            there is only one remedy.
+        otherwise: Alternative to loading the plugin; empty if there is none.
     """
     return ConfigError(
         f"{user} needs the plugin {name!r}, which is not loaded: add it to Options.plugins, "
@@ -251,12 +233,11 @@ def missing_plugin(user: str, name: str, otherwise: str = "") -> ConfigError:
 
 
 def uninstalled_plugin(user: str, error: ModuleNotFoundError) -> str:
-    """Return a message that the plugin in *error* is not installed; empty if *error* is about
-    another module.
+    """Return a message that a plugin is not installed.
 
     Args:
-        user: Feature that needs the plugin, for the message.
-        error: Error of a failed import.
+        user: Feature that needs the plugin.
+        error: Error of a failed import. For a module outside the plugins, the message is empty.
     """
     _, _, module = (error.name or "").partition("gateway.plugins.")
     name = module.partition(".")[0]
@@ -266,15 +247,13 @@ def uninstalled_plugin(user: str, error: ModuleNotFoundError) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An exception that the host's code raised, returned as a value."""
+    """An exception of the host's code, returned as a value."""
 
     error: BaseException
 
     @property
     def reason(self) -> str:
-        """Message of a `GatewayError`; of other exceptions only the type, because their messages
-        may contain a query or a secret.
-        """
+        """Message of a `GatewayError`; only the type of other errors, which may quote secrets."""
         is_ours = isinstance(self.error, GatewayError)
         return str(self.error) if is_ours else type(self.error).__name__
 
@@ -282,11 +261,9 @@ class Failed:
 async def attempt(work: Awaitable[T]) -> T | Failed:
     """Await code of the host and return its exception as a value.
 
-    Embedders, normalizers and tools may raise anything, but a search or a conversation has to go
-    on. Only `attempt` and `attempt_call` catch all exceptions. ``SystemExit`` (raised by
-    ``argparse``) and other ``BaseException`` classes (a panic in a Rust library) are returned too.
-    ``CancelledError`` is returned if the host's code cancelled a task, and raised if the caller was
-    cancelled. ``KeyboardInterrupt`` and ``GeneratorExit`` are always raised.
+    Returned are also ``SystemExit`` and other ``BaseException`` classes, such as a panic in a Rust
+    library. ``KeyboardInterrupt`` and ``GeneratorExit`` are raised. ``CancelledError`` is raised if
+    the caller was cancelled, and returned if the host's code cancelled a task.
     """
     try:
         return await work
@@ -302,10 +279,7 @@ async def attempt(work: Awaitable[T]) -> T | Failed:
 
 
 def attempt_call(work: Callable[[], T]) -> T | Failed:
-    """Call code of the host and return its exception as a value, as `attempt` does.
-
-    ``CancelledError`` is returned too, because nothing is awaited.
-    """
+    """Call code of the host and return its exception as a value, except ``KeyboardInterrupt``."""
     try:
         return work()
     except KeyboardInterrupt:
@@ -315,12 +289,9 @@ def attempt_call(work: Callable[[], T]) -> T | Failed:
 
 
 async def attempt_within(work: Awaitable[T], seconds: float, error: GatewayError) -> T | Failed:
-    """Await *work* as `attempt` does, with a timeout. Return `Failed(error)` on timeout.
+    """Await *work* as `attempt` does. On timeout, cancel it and return `Failed(error)`.
 
-    Args:
-        work: Cancelled on timeout. Work that it shares with other callers continues.
-        seconds: Timeout, >= 0. Results that are available at once are returned even with 0.
-        error: Error that names the operation and the timeout.
+    With a timeout of 0 *seconds*, results that are available at once are still returned.
     """
     try:
         async with asyncio.timeout(seconds):

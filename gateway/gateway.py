@@ -1,8 +1,4 @@
-"""The class `Gateway`, which connects the parts and contains no logic of its own.
-
-Sessions, index builds and model requests run on the gateway's own background loop. Callers may use
-any event loop or, through `SyncGateway`, any thread.
-"""
+"""The class `Gateway`, which connects the parts."""
 
 from __future__ import annotations
 
@@ -62,26 +58,20 @@ from gateway.types.access import NO_ACCESS_RULE
 class Gateway:
     """A catalog of tools that can be searched and called.
 
-    Add tools and servers (`add_tool`, `add_server`, `add_config`), then `search` and `invoke`.
-    Close the gateway by ``async with`` or `aclose`; in blocking code, use `SyncGateway`.
+    Use it in ``async with``, or call `aclose`. Blocking code uses `SyncGateway`.
 
     Args:
-        strategy: Ranking. ``graph``: words and graph, without a model. ``embeddings``: only
-            vectors. ``auto``: vectors first, then words and graph.
+        strategy: Ranking by ``graph`` (and words), ``embeddings`` (vectors) or ``auto`` (all).
         embedder: ``"local"``, a name that a plugin registers, or an `Embedder`.
         normalizer: Chat client that rewrites queries in English; None uses the original query.
         graph: Markdown-LD documents of the host: a folder, a file, documents or a function.
-        options: Options of all parts.
-        store: Storage of all data; None is SQLite files in the user's cache folder.
-        vector_store: Storage of vectors only, in place of *store*.
+        store, vector_store: Storage of all data, or of vectors only; None uses *options*.
         caches: Caches shared with other gateways; None creates new ones.
-        clock: Monotonic clock in seconds, for cache lifetimes and retries.
         tracer_provider, meter_provider: Receivers of spans and metrics; None is the process's.
         progress: Called during index builds with the stage, the steps done and the steps in total.
 
     Raises:
-        ConfigError: If an argument or an option is invalid.
-        MissingExtraError: If the local model is requested but not installed.
+        ConfigError: If an argument is invalid. `MissingExtraError` if a package is missing.
 
     Example:
         >>> gateway = Gateway()
@@ -231,7 +221,7 @@ class Gateway:
         wait: bool = True,
         task: str | None = "",
     ) -> SearchResult:
-        """Find tools.
+        """Find tools. The ``diagnostics`` of the result contain the problems of optional stages.
 
         Args:
             query: Description of the task in any language; None or blank lists the catalog by name.
@@ -242,15 +232,11 @@ class Gateway:
             filters: Conditions for matches; None finds enabled tools with status active or beta.
             ranking: The gateway's strategy, or a policy of `gateway.search.rank`.
             diversify: Limit each kind to 0.6 of the matches while other kinds have candidates.
-            display_limit: Number of matches chosen from *limit* by `gateway.search.rank.display`,
-                without supplements; 0 returns all. Not allowed with several queries.
+            display_limit: Number of the *limit* matches to return, without supplements; 0 is all.
             caller: The user for whom the search is made.
             explain: Fill ``scoring``, ``ranks``, ``filtered``, for *caller* or the given `Caller`.
             wait: Wait until new tools are embedded, unless ``first_search`` is ``words``.
             task: As for `invoke`; None does not record the search.
-
-        Returns:
-            A result in every case; its ``diagnostics`` contain the problems of optional stages.
 
         Raises:
             InvalidRequestError, ClosedError: If an argument is invalid or the gateway is closed.
@@ -294,26 +280,22 @@ class Gateway:
     ) -> None:
         """Register an MCP server. It is started or connected when its tools are needed.
 
-        Exactly one of *command*, *url* and *server* is required.
-
         Args:
             name: Name of the server in the catalog: at most 64 characters of ``[A-Za-z0-9_.-]``.
-            command: Program to run over stdio, without a shell.
+            command: Program to run over stdio, without a shell; or give either *url* or *server*.
             args: Arguments of the program.
             env: Variables added to a safe base environment.
             cwd: Working folder of the program.
             url: Address of a server with streamable HTTP.
             headers: Headers of every request; keep secrets in the environment.
-            server: A server object of the mcp package in this process, or an `HttpServer` that
-                signs in.
+            server: `HttpServer`, or a server object of the mcp package in this process.
             hints: Search hints, keyed by the exposed names of tools.
             trusted: True if the host vouches for the server's statements about its tools.
             transforms: Changes to the server's tools, such as ``Filter(deny=("delete_*",))``.
             access: Visibility of the server and its tools, and required scopes.
 
         Raises:
-            ConfigError: If an argument is invalid, or the name is already used.
-            ClosedError: If the gateway is closed.
+            ConfigError, ClosedError: If an argument is invalid, or the gateway is closed.
 
         Example:
             >>> gateway.add_server("files", command="npx", args=["-y", "files-server"])
@@ -324,7 +306,6 @@ class Gateway:
         entry = Configured(target=target, transforms=transforms, access=access, trusted=trusted)
         self.servers.add(name, entry, hints)
 
-    # These are methods of the parts, with their signatures and docstrings.
     next_steps = async_call_of("searches", Searches.next_steps)
     list_tools = async_call_of("searches", Searches.list_tools)
     refresh = async_call_of("searches", Searches.refresh)
@@ -367,9 +348,7 @@ class Gateway:
 
     @property
     def gate(self) -> Any:
-        """Hook of policies, limits and the audit log. Deprecated: use
-        `gateway.hooks.named("access")`.
-        """
+        """Deprecated: use ``gateway.hooks.named("access")``."""
         warnings.warn('Gateway.gate is now hooks.named("access")', DeprecationWarning, stacklevel=2)
         return self.hooks.named("access")
 
@@ -379,9 +358,7 @@ class Gateway:
         return self.searches.index.builds
 
     def close(self) -> None:
-        """End all sessions and child processes, then stop the background loop. May be called
-        twice.
-        """
+        """End all sessions, child processes and the background loop. May be called twice."""
         self._end_watch()
         self.telemetry.close()
         self.bridge.finish(lambda: self.searches.index.finish(self.servers.close))

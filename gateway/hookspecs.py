@@ -2,7 +2,7 @@
 
 A plugin is a module or an object with functions of these names, each decorated with `hookimpl`.
 Hooks run when a gateway or an application is created, or when a person requests the registered
-objects. They never run during a search or a call. Objects with the same order are sorted by name.
+objects, but not in searches and calls. Objects with the same order are sorted by name.
 
 Example:
     >>> from gateway.hookspecs import hookimpl
@@ -35,30 +35,28 @@ class PluginCommand:
     """A command of ``gateway``, or a group of commands."""
 
     summary: str
-    """Description for ``gateway --help``: one sentence."""
+    """One sentence for ``gateway --help``."""
     module: str
-    """Name of a module with a ``typer.Typer`` called ``app``. It is imported when the command
-    runs."""
+    """Name of a module with a ``typer.Typer`` called ``app``, imported when the command runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssueSource:
-    """A source of issues, which need the attention of a person."""
+    """Source of issues: problems that need the attention of a person."""
 
     name: str
     find: Callable[[Any, Path | None], Iterable[Any]]
-    """Function that returns `gateway.attention.issues.Issue` values. It is called in a worker
-    thread with the newest `IndexBuild` and the folder of evaluation reports, or None."""
+    """Function called in a worker thread with the newest `IndexBuild` and the folder of evaluation
+    reports (or None). It returns `gateway.attention.issues.Issue` values."""
     order: int = 0
-    """Position of this source among all sources, lowest first. Sources with equal numbers are
-    sorted by name."""
+    """Position of this source, lowest first. Sources with the same position are sorted by name."""
 
 
 @hookspec
 def register_commands() -> Mapping[str, PluginCommand]:
     """Return commands, keyed by the word after ``gateway`` on the command line.
 
-    The commands of this package take precedence over plugin commands with the same name.
+    Commands of this package take precedence.
     """
     raise NotImplementedError
 
@@ -67,9 +65,9 @@ def register_commands() -> Mapping[str, PluginCommand]:
 def register_databases() -> Mapping[str, Callable[..., object]]:
     """Return functions that open a `Store` in a database, keyed by the scheme of its address.
 
-    A function receives the whole address, and the host's `VectorStore` or None. It does not connect
-    to the database yet. It may raise `ConfigError` and `MissingExtraError`, whose messages never
-    contain the address.
+    A function receives the whole address, and the host's `VectorStore` or None. It may raise
+    `ConfigError` and `MissingExtraError`, without the address in the message. It does not connect
+    yet.
     """
     raise NotImplementedError
 
@@ -100,7 +98,7 @@ def register_edges(options: object) -> Sequence[object]:
 def register_embedders() -> Mapping[str, Callable[[], Embedder]]:
     """Return functions that create embedders, keyed by the name to pass as ``Gateway(embedder=…)``.
 
-    A function is called when a gateway with that name is created. It may raise `MissingExtraError`.
+    A function is called when a gateway is created. It may raise `MissingExtraError`.
     """
     raise NotImplementedError
 
@@ -113,12 +111,10 @@ def register_issues() -> Sequence[IssueSource]:
 
 @hookspec
 def register_meta_tools(gateway: object) -> Sequence[object]:
-    """Return further tools for models, next to the meta-tools search and call.
-
-    Each tool is a `gateway.discovery.meta_tools.MetaTool`.
+    """Return further `gateway.discovery.meta_tools.MetaTool` objects, besides search and call.
 
     Args:
-        gateway: `Gateway` whose tools the chat client, adapter or server offers.
+        gateway: `Gateway` with the tools.
     """
     raise NotImplementedError
 
@@ -127,20 +123,18 @@ def register_meta_tools(gateway: object) -> Sequence[object]:
 def register_query_forms() -> Mapping[str, Callable[[], Correct]]:
     """Return functions that create a form of queries, keyed by the name of the form.
 
-    Searches use only the form ``corrected``: the query with corrected spelling. Its function is
-    called when a gateway with `SearchOptions.spelling` is created, and returns a function that
-    corrects a query.
+    Searches use only the form ``corrected``. Its function is called when a gateway with
+    `SearchOptions.spelling` is created, and returns a function that corrects the spelling.
     """
     raise NotImplementedError
 
 
 @hookspec
 def register_rankings() -> Mapping[str, Callable[[], object]]:
-    """Return functions that create ranking policies, keyed by the argument ``ranking=`` of a
-    search.
+    """Return functions that create ranking policies, keyed by the ``ranking=`` of searches.
 
-    Each function returns a `gateway.search.rank.policies.CatalogRanking`. It is called when a
-    gateway is created. The policy runs in each search with that argument.
+    A function is called when a gateway is created. It returns a
+    `gateway.search.rank.policies.CatalogRanking`, which runs in each search with that argument.
     """
     raise NotImplementedError
 
@@ -149,30 +143,29 @@ def register_rankings() -> Mapping[str, Callable[[], object]]:
 def register_routes(gateway: object) -> Mapping[str, object]:
     """Return ASGI applications, keyed by NAME in their path ``/plugins/NAME``.
 
-    The HTTP server checks the token of each request, as for the HTTP API. The scope then contains
-    the caller under ``gateway.serve.auth.CALLER``. Applications receive no lifespan events.
+    The HTTP server checks the token of each request, then puts the caller into the scope under
+    ``gateway.serve.auth.CALLER``. Applications receive no lifespan events.
 
     Args:
-        gateway: `Gateway` served by ``gateway serve --http``.
+        gateway: `Gateway` of the server.
     """
     raise NotImplementedError
 
 
 @hookspec
 def register_signals() -> Sequence[object]:
-    """Return signals, whose weighted sum is the score of the strategy `auto`.
+    """Return `gateway.search.signals.signal.Signal` objects, which score entities in every search.
 
-    Each is a `gateway.search.signals.signal.Signal`, which scores the entities in every search.
+    The weighted sum of all signals is the score of the strategy ``auto``.
     """
     raise NotImplementedError
 
 
 @hookspec
 def register_sources() -> Mapping[str, ApiOpener]:
-    """Return functions that open servers, keyed by the key of ``mcp.json`` entries that they serve.
+    """Return functions that open servers, keyed by the key of their entries in ``mcp.json``.
 
-    The gateway reads only the key ``openapi``. Its function returns a server object of the mcp
-    package.
+    Only the key ``openapi`` is read. Its function returns a server object of the mcp package.
     """
     raise NotImplementedError
 
@@ -183,28 +176,25 @@ def register_usage_log() -> Mapping[str, Callable[..., object]]:
 
     The log is a `gateway.search.learned.UsageLog`. The function is called when a gateway is
     created, with the keyword arguments ``options`` (`UsageOptions`), ``store`` (`Store`),
-    ``telemetry`` (`Telemetry`), ``clock`` (`Clock`) and ``submit`` (`Submit`). The signature omits
-    these types, because commands import this module and the import of the types is slow.
+    ``telemetry`` (`Telemetry`), ``clock`` (`Clock`) and ``submit`` (`Submit`).
     """
     raise NotImplementedError
 
 
 @hookspec
 def register_visibility() -> Mapping[str, Callable[..., object]]:
-    """Return the `gateway.catalog.visibility.MakeVisibility` of a gateway, under the key
-    ``policies``.
+    """Return a `gateway.catalog.visibility.MakeVisibility`, under the key ``policies``.
 
-    Only one plugin may have this hook, because two could contradict each other.
+    Only one plugin may have this hook.
     """
     raise NotImplementedError
 
 
 @hookspec
 def register_call_hooks(options: object, store: object, telemetry: object) -> Sequence[object]:
-    """Return hooks that run around the calls, reads and changes of one gateway.
+    """Return `gateway.call.hooks.CallHook` objects, which run around calls, reads and changes.
 
-    Each is a `gateway.call.hooks.CallHook`. The signatures of hooks omit types with a slow import,
-    because commands import this module.
+    The annotations are ``object``, because commands import this module and the types load slowly.
 
     Args:
         options: `Options` of the gateway.

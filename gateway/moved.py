@@ -1,4 +1,4 @@
-"""Imports by the module names of version 0.2. They work until version 0.4, with a warning."""
+"""Imports by the module names of version 0.2, which work until version 0.4 with a warning."""
 
 from __future__ import annotations
 
@@ -73,21 +73,20 @@ MOVED: Mapping[str, str] = {
 
 
 class MovedModules:
-    """A finder and loader in `sys.meta_path` that maps an old module name to the new module.
+    """Finder and loader in `sys.meta_path` that maps old module names to new modules.
 
-    It has to be the first finder, because later finders would load a second copy of the modules of
-    a moved package.
+    It has to be the first finder. Later ones would load a second copy of a moved package's modules.
     """
 
     def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
-        """Return a spec for an old module name, and None for other names."""
+        """Return a spec for an old module name, else None."""
         return None if new_name(name) is None else ModuleSpec(name, self)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Return None, so that Python creates an empty module. `exec_module` replaces it."""
+        """Let Python create an empty module, which `exec_module` replaces."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Replace *module* in `sys.modules` by the new module, with a warning."""
+        """Replace *module* in `sys.modules` by the new module, and warn."""
         new = new_name(module.__name__) or ""
         warnings.warn(
             f"{module.__name__} is now {new}; the old name works until version 0.4",
@@ -98,7 +97,7 @@ class MovedModules:
 
 
 def new_name(name: str) -> str | None:
-    """Return the new name of a module, and None if the module was not moved."""
+    """Return the new name of a moved module, and None for other modules."""
     package, tail = name, ""
     while package.count("."):
         if package in MOVED:

@@ -30,10 +30,8 @@ DEFAULT_PLUGINS: tuple[str, ...] = (
     "spelling",
     "usage",
 )
-"""Names of this package's plugins. Each is a module ``gateway.plugins.NAME.plugin``.
-
-A plugin whose folder was deleted is treated as not installed.
-"""
+"""Plugins of this package: the modules ``gateway.plugins.NAME.plugin``. Their folders may be
+deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,26 +42,26 @@ class PluginInfo:
     distribution: str
     version: str
     hooks: tuple[str, ...] = ()
-    """Names of the hooks that the plugin implements, sorted."""
+    """Sorted names of the hooks that the plugin implements."""
     error: str = ""
     """Reason why the plugin could not be loaded; empty if it was loaded."""
 
     @property
     def remedy(self) -> str:
-        """Advice for a person on how to fix `error`; empty if the plugin was loaded."""
+        """Advice on how to fix `error`; empty if the plugin was loaded."""
         if not self.error:
             return ""
         return f"update or uninstall {self.distribution}, or leave it out by GATEWAY_PLUGINS"
 
 
 class Plugins:
-    """The loaded plugins. Immutable and thread-safe.
+    """Loaded plugins. Immutable and thread-safe.
 
     Args:
-        chosen: Names of the plugins to load; None loads all installed plugins.
+        chosen: Names of plugins; None is all installed plugins.
 
     Raises:
-        ConfigError: If one of *chosen* is not installed.
+        ConfigError: If a chosen plugin is not installed.
     """
 
     def __init__(self, chosen: Sequence[str] | None = None) -> None:
@@ -81,7 +79,7 @@ class Plugins:
         )
 
     def _load(self, name: str, point: EntryPoint) -> PluginInfo:
-        # The package's own plugins have no metadata, so a checkout that is not installed works too.
+        # The package's own plugins have no metadata, because a checkout may not be installed.
         owner, version = (
             (point.dist.name, point.dist.version) if point.dist else ("tool-gateway", VERSION)
         )
@@ -106,21 +104,12 @@ class Plugins:
         )
 
     def require(self, name: str, user: str) -> None:
-        """Raise a `ConfigError` if the plugin *name* is not loaded.
-
-        Args:
-            name: Name of the plugin.
-            user: Feature that needs the plugin, for the message.
-        """
+        """Raise a `ConfigError` if the plugin *name* is not loaded. The message names *user*."""
         if name not in {info.name for info in self.infos if not info.error}:
             raise missing_plugin(user, name)
 
     def tables(self, hook: str, **arguments: object) -> Mapping[str, Any]:
-        """Call a hook of all plugins and merge the returned mappings into one.
-
-        Args:
-            hook: Name of the hook.
-            arguments: Arguments of the hook.
+        """Call a hook of all plugins and merge the returned mappings.
 
         Raises:
             ConfigError: If two plugins return the same key.
@@ -136,9 +125,7 @@ class Plugins:
         return merged
 
     def objects(self, hook: str, **arguments: object) -> list[Any]:
-        """Call the hook named *hook* of all plugins and return all objects, sorted by ``order`` and
-        ``name``.
-        """
+        """Call a hook of all plugins and return all objects, sorted by ``order`` and ``name``."""
         lists: Iterable[Iterable[Any]] = getattr(self._manager.hook, hook)(**arguments)
         return sorted(
             (item for objects in lists for item in objects),
@@ -148,18 +135,13 @@ class Plugins:
 
 @cache
 def load_plugins(chosen: tuple[str, ...] | None) -> Plugins:
-    """Return the plugins named *chosen*; None is all installed plugins.
-
-    Gateways with the same names share one `Plugins` object.
-    """
+    """Return the plugins named *chosen*; None is all installed plugins. The result is cached."""
     return Plugins(chosen)
 
 
 @cache
 def own_plugins() -> frozenset[str]:
-    """Return the names of this package's plugins that are installed: the folders in
-    ``gateway/plugins``.
-    """
+    """Return the names of the folders in ``gateway/plugins``."""
     folder = Path(__file__).with_name("plugins")
     return frozenset(module.name for module in iter_modules([str(folder)]))
 
@@ -168,7 +150,7 @@ def own_plugins() -> frozenset[str]:
 def installed() -> Mapping[str, EntryPoint]:
     """Return the entry points of all installed plugins, keyed by name.
 
-    This package's plugins replace other plugins with the same name.
+    Plugins of this package replace others of the same name.
     """
     foreign = {point.name: point for point in entry_points(group=PLUGIN_GROUP)}
     bundled = {

@@ -1,6 +1,4 @@
-"""Selection of a gateway's store: an object of the host, a database opened by a plugin, or SQLite
-files.
-"""
+"""Selection of a gateway's store."""
 
 from __future__ import annotations
 
@@ -17,12 +15,12 @@ from gateway.storage.sqlite import SqliteVectorStore
 def resolve_store(
     options: Options, store: Store | None = None, *, vectors: VectorStore | None = None
 ) -> Store:
-    """Return *store* if given, else the store that *options* configure.
+    """Return *store*, else the store that *options* configure: a database or SQLite files.
 
     Args:
-        options: Options with the address of the database, or with the paths of the files.
-        store: Store of the host; None opens the configured store.
-        vectors: Store of the host for vectors only; None keeps vectors in the configured store.
+        options: Options with the address of the database or the paths of the files.
+        store: Store of the host, or None.
+        vectors: Store of the host for vectors, which replaces the configured one; None is not set.
 
     Raises:
         ConfigError: If both stores are given, one has the wrong type, or the address is unusable.
@@ -30,7 +28,7 @@ def resolve_store(
     """
     if vectors is not None:
         check_members("vector_store", vectors, "a VectorStore", "get", "put", "close")
-    # Not `store or …`, because an empty store of the host may be falsy.
+    # An empty store of the host may be falsy.
     if store is not None:
         if vectors is not None:
             raise ConfigError("store and vector_store both store vectors: give only one")
@@ -68,7 +66,7 @@ def _open_database(options: Options, vectors: VectorStore | None) -> Store:
     databases = load_plugins(resolved(options).plugins).tables("register_databases")
     scheme = address.partition("://")[0]
     if scheme not in databases:
-        # The message omits the address's scheme, because it may be the start of a password.
+        # The scheme in a wrong address may be the start of a password.
         schemes = ", ".join(f"{name}://" for name in sorted(databases)) or "none"
         raise ConfigError(
             "no loaded plugin can open the address of the store: use an address with one of these "

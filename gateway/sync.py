@@ -1,4 +1,4 @@
-"""Blocking versions of `Gateway`, `Catalog` and `ResourceLibrary`, which only delegate to them."""
+"""Blocking versions of `Gateway`, `Catalog` and `ResourceLibrary`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Core_co = TypeVar("Core_co", covariant=True)
 
 
 class _Blocking(Generic[Core_co]):
-    """Base class of the blocking versions. Their methods run on the background loop of *bridge*."""
+    """Base class of the blocking versions, whose methods run on the loop of *bridge*."""
 
     def __init__(self, core: Core_co, bridge: Bridge) -> None:
         self._core = core
@@ -27,7 +27,7 @@ class _Blocking(Generic[Core_co]):
 def _blocking(
     method: Callable[Concatenate[Core_co, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate[_Blocking[Core_co], P], R]:
-    """Return a blocking version of *method*, with the same signature and docstring."""
+    """Return a blocking version of *method*."""
 
     @wraps(method)
     def call(self: _Blocking[Core_co], /, *args: P.args, **named: P.kwargs) -> R:
@@ -62,11 +62,10 @@ class SyncLibrary(_Blocking[ResourceLibrary]):
 class SyncGateway(_Blocking[Gateway]):
     """A `Gateway` with blocking methods, for any thread.
 
-    The methods raise the same errors as those of `Gateway`, and RuntimeError on the gateway's own
-    loop.
+    The methods raise the errors of `Gateway`, and RuntimeError on the gateway's own loop.
 
     Args:
-        gateway: Gateway that does the work. It can serve async callers at the same time.
+        gateway: Gateway that does the work. It can serve async callers too.
 
     Example:
         >>> from gateway import Gateway, SyncGateway
@@ -117,7 +116,7 @@ class SyncGateway(_Blocking[Gateway]):
     sign_in = _blocking(Gateway.sign_in)
 
     def close(self) -> None:
-        """Close the gateway, as `Gateway.close` does."""
+        """Close the gateway."""
         self.gateway.close()
 
     def __enter__(self) -> Self:

@@ -1,12 +1,10 @@
 """Audit log: decisions about calls, administrative changes and their outcomes.
 
-* A call gets a row with ``allowed`` before it is sent and a second row when it ends. So a call is
-  in the log even if the process is killed.
-* A refusal that repeats within a minute is only counted. The count is written as one more row, so a
-  client cannot fill the log with refusals. Answers of a host to an approval request always get
-  their own rows.
-* Arguments are stored only as a keyed digest. Equal arguments have equal digests, and the arguments
-  cannot be recovered from a digest.
+* A call gets a row with ``allowed`` before it is sent, and a second row when it ends.
+* A refusal that repeats within a minute is only counted, and one more row has the count. So a
+  client
+  cannot fill the log. A host's answer to an approval request always gets its own row.
+* Arguments are stored only as a keyed digest.
 """
 
 from __future__ import annotations
@@ -49,34 +47,34 @@ class AuditRow:
     """One row of the audit log."""
 
     at: float = 0.0
-    """Time in seconds since the epoch."""
+    """Seconds since the epoch."""
     replica: str = ""
-    """Id of the process that wrote the row: host name, process id and a random part."""
+    """Process that wrote the row: host name, process id and a random part."""
     action: str
-    """Kind of action: ``call``, ``read``, ``prompt``, or a change such as ``catalog.put``."""
+    """``call``, ``read``, ``prompt``, or a change such as ``catalog.put``."""
     decision: AuditDecision
     user: str = ""
     tenant: str = ""
     token: str = ""
-    """Name of the caller's access token, or the issuer of the token."""
+    """Name of the caller's access token, or its issuer."""
     entity: str = ""
-    """Id of the tool, resource or other entity that was used or changed."""
+    """Id of the tool, resource or other entity."""
     server: str = ""
     rule: str = ""
-    """Name of the policy that decided about the call. Empty if no policy matched."""
+    """Name of the policy that decided; empty if no policy matched."""
     call: str = ""
-    """Random id shared by all rows of one call or change."""
+    """Random id, shared by all rows of one call or change."""
     arguments: str = ""
-    """Keyed digest of the arguments. Empty for a call without arguments."""
+    """Keyed digest of the arguments; empty without arguments."""
     detail: str = ""
-    """Further information. Never contains arguments or results."""
+    """Further information, without arguments and results."""
 
 
 class AuditLog(Protocol):
     """Append-only storage of audit rows. Every method may raise `StoreError`."""
 
     def append(self, row: AuditRow) -> None:
-        """Store *row* durably, so that it survives a loss of power."""
+        """Store *row* so that it survives a loss of power."""
 
     def page(
         self, since: float, after: int, limit: int, tenant: str = ""
@@ -85,17 +83,17 @@ class AuditLog(Protocol):
 
         Args:
             since: Earliest time of a row, in seconds since the epoch.
-            after: Only rows with a higher id are returned.
+            after: Maximum row id to skip.
             limit: Maximum number of rows.
-            tenant: Only rows of this tenant are returned. Empty means all tenants.
+            tenant: Tenant of the rows; empty is all tenants.
         """
 
     def forget(self, before: float) -> int:
-        """Delete the rows older than *before*, in seconds since the epoch. Return their number."""
+        """Delete the rows from before a time, in seconds since the epoch. Return their number."""
 
 
 def read_all(log: AuditLog, since: float = 0.0) -> Iterator[tuple[int, AuditRow]]:
-    """Yield the id and the content of each row of *log* that is not older than *since*."""
+    """Yield the ids and rows of *log* since a time, in seconds since the epoch."""
     after = 0
     while page := log.page(since, after, _PAGE):
         yield from page
@@ -107,7 +105,7 @@ class Auditor:
     """Writer of the audit rows of one process.
 
     Args:
-        log: Destination of the rows. None turns the audit log off.
+        log: Destination of the rows; None turns the audit log off.
         options: Retention time, and the reaction to write failures.
         key: Returns the key of the argument digests.
         telemetry: Counts write failures.
@@ -127,32 +125,29 @@ class Auditor:
         self._lock = threading.Lock()
         self._minute = 0.0
         self._refusals: dict[AuditRow, int] = {}
-        """Number of repetitions of each refusal in the current minute. A key is a refusal whose
-        time `at` is the start of the minute."""
+        """Number of repetitions in this minute, keyed by the refusal at the start of the minute."""
 
     @cached_property
     def _key(self) -> bytes:
         return self.key()
 
     def digest(self, arguments: JsonObject) -> str:
-        """Return the keyed digest of *arguments*. The digest is empty if *arguments* is empty or
-        the audit log is off.
-        """
+        """Return the keyed digest of *arguments*; empty without arguments or audit log."""
         if not arguments or self.log is None:
             return ""
         text = json.dumps(arguments, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
         return hmac.new(self._key, text, "sha256").hexdigest()[:_DIGEST_CHARS]
 
     def close(self) -> None:
-        """Write the counts of repeated refusals. Write failures are ignored."""
+        """Write the counts of repeated refusals, ignoring failures."""
         if log := self.log:
             attempt_call(lambda: self._write_counts(log, math.inf))
 
     def _write_counts(self, log: AuditLog, minute: float) -> None:
-        """Write the counts of refusals repeated before *minute*.
+        """Write the counts of refusals that were repeated before *minute*.
 
         Raises:
-            StoreError: If a row cannot be written. The remaining counts are written next time.
+            StoreError: If a row cannot be written. Later calls write the remaining counts.
         """
         with self._lock:
             if self._minute == minute:
@@ -166,7 +161,7 @@ class Auditor:
             self._minute = minute
 
     def _is_repeated(self, refusal: AuditRow) -> bool:
-        """Count *refusal* and return whether the current minute already has a row for it."""
+        """Count *refusal*, and return whether this minute already has a row for it."""
         with self._lock:
             count = self._refusals.get(refusal)
             self._refusals[refusal] = 0 if count is None else count + 1
@@ -178,8 +173,7 @@ class Auditor:
         refusal = replace(row, at=minute * _MINUTE_S, call="", arguments="")
         try:
             self._write_counts(log, minute)
-            # A refusal with a detail is a host's answer to an approval request, so it is always
-            # written.
+            # A refusal with a detail is a host's answer to an approval request.
             is_counted = row.decision in _REFUSALS and not row.detail
             if is_counted and self._is_repeated(refusal):
                 return
@@ -195,15 +189,15 @@ class Auditor:
         """Write an audit row.
 
         Args:
-            row: The row. Its time and replica are filled in here.
-            first: True if the action has not happened yet, so that a write failure can still refuse
-                it.
+            row: Row; its time and replica are set here.
+            first: True before the action, which a write failure can then still refuse.
 
         Returns:
-            A diagnostic if the row could not be written and the action is allowed anyway, else ().
+            A diagnostic if the row could not be written, else ().
 
         Raises:
-            StoreError: If the row cannot be written and `AuditOptions.on_failure` is ``refuse``.
+            StoreError: If the *first* row cannot be written and `AuditOptions.on_failure` is
+                ``refuse``.
         """
         if (log := self.log) is None:
             return ()
@@ -217,17 +211,15 @@ class Auditor:
         return (Diagnostic(stage="store", code="audit_unavailable", detail=outcome.reason),)
 
     async def note(self, row: AuditRow, *, first: bool = True) -> tuple[Diagnostic, ...]:
-        """Write an audit row in a thread. Arguments and result are those of `note_now`."""
+        """Do the same as `note_now`, in a thread."""
         return await in_thread(self.note_now, row, first=first) if self.log is not None else ()
 
     @asynccontextmanager
     async def change(self, action: str, *entities: str, detail: str = "") -> AsyncIterator[None]:
-        """Write a row before the block changes *entities*, and a row with the outcome after the
-        block.
+        """Write a row before the block changes *entities*, and a row with the outcome.
 
         Raises:
-            StoreError: If the first row cannot be written and `AuditOptions.on_failure` is
-                ``refuse``.
+            StoreError: As in `note_now`, before the block.
         """
         row = _change_row(action, entities, detail)
         await self.note(row)
@@ -240,7 +232,7 @@ class Auditor:
 
     @contextmanager
     def changing(self, action: str, *entities: str, detail: str = "") -> Iterator[None]:
-        """Write the same two rows as `change`, but in synchronous code."""
+        """Write the rows of `change` in synchronous code."""
         row = _change_row(action, entities, detail)
         self.note_now(row)
         try:
@@ -252,7 +244,7 @@ class Auditor:
 
 
 def new_row(action: str, caller: Caller, **more: str) -> AuditRow:
-    """Return a row for an allowed action of *caller*."""
+    """Return an ``allowed`` row for *caller*."""
     return AuditRow(
         action=action,
         decision="allowed",
@@ -271,12 +263,7 @@ def _change_row(action: str, entities: Sequence[str], detail: str) -> AuditRow:
 
 
 def outcome_row(row: AuditRow, error: BaseException | None = None) -> AuditRow:
-    """Return the second row of an action, which has the outcome.
-
-    Args:
-        row: First row of the action.
-        error: Error that ended the action. None means success.
-    """
+    """Return the second row of an action, after its first *row*. Without *error*, it succeeded."""
     return replace(
         row, decision="failed" if error else "ok", detail=type(error).__name__ if error else ""
     )

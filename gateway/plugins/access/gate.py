@@ -1,4 +1,4 @@
-"""Access check before every call and read: policies, then limits, then the audit log."""
+"""Check of calls and reads by policies and limits, recorded in the audit log."""
 
 from __future__ import annotations
 
@@ -20,15 +20,12 @@ from gateway.types import Diagnostic, InvokeResult
 from gateway.types.caller import acting_for
 
 _BLOCKS = {"read": "contents", "prompt": "messages"}
-"""Field of the server's answer that contains the content blocks, keyed by kind of request."""
+"""Name of the list of content blocks in a server's answer, keyed by kind of request."""
 
 
 @dataclass(eq=False, repr=False)
 class AccessGate(CallHook):
-    """Call hook that applies the policies, limits and audit log of one gateway.
-
-    The gateway also takes its `Visibility` from the plugin ``access``.
-    """
+    """Call hook that applies the policies, limits and audit log of one gateway."""
 
     auditor: Auditor
     limiter: Limiter
@@ -39,10 +36,9 @@ class AccessGate(CallHook):
         """Check policies and limits, make the call and redact its result.
 
         Raises:
-            NotApprovedError: If a policy requires approval and the call was not approved.
+            NotApprovedError: If a policy requires an approval, which is missing.
             LimitExceededError: If a limit is exceeded.
-            StoreError: If the audit log cannot be written and `AuditOptions.on_failure` is
-                ``refuse``.
+            StoreError: If the audit log fails and `AuditOptions.on_failure` is ``refuse``.
         """
         row = self._row(call)
         await self._check_approval(call, row)
@@ -60,24 +56,23 @@ class AccessGate(CallHook):
         return replace(result, diagnostics=(*result.diagnostics, *notes)) if notes else result
 
     def shown_arguments(self, call: Call, arguments: object) -> object:
-        """Return *arguments* redacted by the policies."""
+        """Return *arguments*, redacted by the policies."""
         return _redactor(call).value(arguments)
 
     async def note_unsent(self, decision: Unsent, call: Call, detail: str = "") -> None:
-        """Write an audit row for a call that is not sent, or not sent yet.
+        """Write an audit row for a call that is not sent, or not yet.
 
         Raises:
-            StoreError: If the audit log cannot be written and `AuditOptions.on_failure` is
-                ``refuse``.
+            StoreError: If the audit log fails and `AuditOptions.on_failure` is ``refuse``.
         """
         await self.auditor.note(replace(self._row(call), decision=decision, detail=detail))
 
     def change(self, action: str, *entities: str, detail: str = "") -> Change:
-        """Return a context manager that writes audit rows for a change of *entities*."""
+        """Return a context manager that audits a change of *entities*."""
         return self.auditor.change(action, *entities, detail=detail)
 
     def close(self) -> None:
-        """Write the counts of repeated refusals to the audit log."""
+        """Write the counts of repeated refusals."""
         self.auditor.close()
 
     def _row(self, call: Call) -> AuditRow:
@@ -115,15 +110,13 @@ class AccessGate(CallHook):
 
 
 def _redactor(call: Call) -> Redactor:
-    """Return the redactor for the arguments and the result of *call*, by the policies that match
-    it.
-    """
+    """Return the redactor for *call* by the policies that match it."""
     rules = cast("Policies", call.visibility).matching_rules("redact", call.entity, call.caller)
     return Redactor([rule for _, rule in rules])
 
 
 def access_gate(options: Options, store: Store, telemetry: Telemetry) -> AccessGate:
-    """Return the access gate of a gateway with this *store*.
+    """Return the access gate of a gateway.
 
     Raises:
         ConfigError: If the audit log is on and *store* cannot store it.

@@ -1,7 +1,6 @@
-"""Limits on the number and cost of calls within a sliding period.
+"""Limits on the number and cost of calls within a sliding period of 60 steps.
 
-A period is divided into 60 steps. The sum of the amounts counted within one period never exceeds
-the limit. A refused call is not counted.
+The amounts counted within one period never exceed the limit. Refused calls are not counted.
 """
 
 from __future__ import annotations
@@ -25,32 +24,30 @@ from gateway.types import Diagnostic, Entity
 STEPS = 60
 PERIODS_S: Mapping[str, float] = {"minute": 60.0, "hour": 3600.0, "day": 24 * 3600.0}
 _TOLERANCE = 1e-9
-"""Excess over a limit that is ignored, because sums of costs have rounding errors."""
+"""Excess over a limit that may be a rounding error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """Amount that one call adds to one counter."""
+    """Amount that a call adds to a counter."""
 
     key: str
-    """Key of the counter: rule, unit (calls or cost), period and subject, such as a user."""
+    """Counter, identified by rule, unit (calls or cost), period and subject, such as a user."""
     amount: float
     limit: float
-    """Maximum sum of the amounts that the counter may reach in one period."""
+    """Maximum sum of the amounts in one period."""
     period_s: float
     rule: str
 
     def step(self, now: float) -> int:
-        """Return the number of the step of the period that contains *now*, in seconds since the
-        epoch.
-        """
+        """Return the number of the step that contains *now*, in seconds since the epoch."""
         return math.floor(now * STEPS / self.period_s)
 
     def retry_after_s(self, spent: Mapping[int, float], now: float) -> float:
         """Return the number of seconds until this charge fits its limit; 0 if it fits now.
 
         Args:
-            spent: Amounts that the counter already contains, keyed by step.
+            spent: Amounts in the counter, keyed by step.
             now: Seconds since the epoch.
         """
         current = self.step(now)
@@ -69,11 +66,10 @@ class Counters(Protocol):
     """Counters of calls and costs, shared by all processes on one store."""
 
     def charge(self, charges: Sequence[Charge], now: float) -> tuple[float, str]:
-        """Count all of *charges*, or none of them if one would exceed its limit.
+        """Count all of *charges*, or none if one would exceed its limit.
 
         Returns:
-            Seconds to wait and the name of the exceeded rule; ``(0, "")`` if all charges were
-            counted.
+            Seconds to wait and the exceeded rule; ``(0, "")`` if all charges were counted.
 
         Raises:
             StoreError: If the counters cannot be read or written.
@@ -88,7 +84,7 @@ class MemoryCounters:
         self._spent: defaultdict[str, dict[int, float]] = defaultdict(dict)
 
     def charge(self, charges: Sequence[Charge], now: float) -> tuple[float, str]:
-        """Count all of *charges*, or none of them if one would exceed its limit."""
+        """Count all of *charges* or none, as `Counters.charge` does."""
         with self._lock:
             wait, rule = first_refusal(charges, self._spent, now)
             for charge in charges if not rule else ():
@@ -102,14 +98,14 @@ class MemoryCounters:
 def first_refusal(
     charges: Sequence[Charge], spent: Mapping[str, Mapping[int, float]], now: float
 ) -> tuple[float, str]:
-    """Return the longest wait in seconds and the name of its rule; ``(0, "")`` if all charges fit.
+    """Return the longest wait in seconds and its rule; ``(0, "")`` if all charges fit.
 
     Args:
         charges: Charges of one call.
-        spent: Amounts that the counters already contain, keyed by counter and step.
+        spent: Amounts in the counters, keyed by counter and step.
         now: Seconds since the epoch.
     """
-    # Rules with the same name share a counter, so their amounts are added up.
+    # Rules with the same name share a counter.
     amounts: defaultdict[str, float] = defaultdict(float)
     for charge in charges:
         amounts[charge.key] += charge.amount
@@ -124,9 +120,9 @@ def charges_of(
     rules: Sequence[tuple[str, AccessPolicy]], entity: Entity, party: Party
 ) -> Iterator[Charge]:
     """Yield the charges of one call of *entity* by *party*, as *rules* require."""
-    # Users with the same name in different tenants have separate counters.
+    # The same user name in another tenant has another counter.
     common = {"user": (party.tenant, party.user), "tenant": party.tenant}
-    # A call of an alias also counts as a call of its original, so aliases do not raise the limit.
+    # A call of an alias also counts for its original, so aliases do not raise the limit.
     ids = (entity.id, *entity.originals[-1:])
     servers = (entity.server, *map(server_of, ids[1:]))
     parts = [
@@ -149,10 +145,10 @@ def charges_of(
 
 @dataclass(eq=False, repr=False)
 class Limiter:
-    """Counter of calls that counts in the memory of this process if the store fails.
+    """Counter of calls, in the memory of this process if the store fails.
 
     Args:
-        shared: Counters in the store, or None if the store does not support them.
+        shared: Counters in the store; None if it has none.
         wall: Clock in seconds since the epoch.
     """
 
@@ -164,7 +160,7 @@ class Limiter:
         """Count one call.
 
         Returns:
-            A diagnostic if the store failed and only this process counted the call, else ().
+            A diagnostic if the store failed and only this process counted, else ().
 
         Raises:
             LimitExceededError: If a limit would be exceeded. The call is not counted.

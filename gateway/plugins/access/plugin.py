@@ -1,8 +1,4 @@
-"""Plugin ``access``: policies, limits, redaction and the audit log.
-
-The modules of the plugin are imported when a gateway is created, because commands without a gateway
-import this module too.
-"""
+"""Plugin ``access``: policies, limits, redaction and the audit log."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ from gateway.hookspecs import hookimpl
 
 @hookimpl
 def register_visibility() -> Mapping[str, Callable[..., object]]:
-    """Register the policies as a `Visibility`."""
+    """Register the policies."""
     from gateway.plugins.access.policies import Policies  # noqa: PLC0415  (it needs numpy)
 
     return {"policies": Policies}
@@ -22,7 +18,7 @@ def register_visibility() -> Mapping[str, Callable[..., object]]:
 
 @hookimpl
 def register_call_hooks(options: Any, store: Any, telemetry: Any) -> Sequence[object]:
-    """Register the access gate as a hook around every call and read."""
+    """Register the access gate."""
     from gateway.plugins.access.gate import access_gate  # noqa: PLC0415  (its import takes long)
 
     return [access_gate(options, store, telemetry)]

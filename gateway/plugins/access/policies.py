@@ -1,7 +1,7 @@
-"""Access policies: decisions, redactions and limits by entity and caller. Pure functions.
+"""Access policies: decisions, redactions and limits by entity and caller.
 
-The first matching rule with the action ``allow``, ``deny`` or ``ask`` decides. If no such rule
-matches, the entity is allowed. All matching ``redact`` and ``limit`` rules apply as well.
+The first matching rule with the action ``allow``, ``deny`` or ``ask`` decides; without one, the
+entity is allowed. All matching ``redact`` and ``limit`` rules apply.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ _DECIDING = frozenset({"allow", "deny", "ask"})
 
 
 def _pattern(patterns: Sequence[str]) -> Callable[[str], object]:
-    """Return a function that matches a text against *patterns*. Its result is true if one of them
-    matches, or if *patterns* is empty.
-    """
+    """Return a function that matches a text against *patterns*; without patterns, all match."""
     return re.compile("|".join(map(translate, patterns))).match if patterns else lambda _text: True
 
 
@@ -42,9 +40,7 @@ class _Rule:
         self._scopes = frozenset(policy.scopes)
 
     def covers(self, entity: Entity) -> bool:
-        """Return whether the policy applies to *entity*, or to an original that *entity* is an
-        alias of.
-        """
+        """Return whether the policy applies to *entity* or to its original, if it is an alias."""
         policy, ids = self.policy, (entity.id, *entity.originals)
         servers = (entity.server, *map(server_of, entity.originals))
         return (
@@ -56,7 +52,7 @@ class _Rule:
         )
 
     def concerns(self, party: Party) -> bool:
-        """Return whether the policy applies to *party*, by user, tenant and scopes."""
+        """Return whether the policy applies to *party*."""
         scopes = self._scopes
         return bool(
             self._users(party.user)
@@ -66,7 +62,7 @@ class _Rule:
 
 
 def server_of(key: str) -> str:
-    """Return the name of the server in the entity id *key*."""
+    """Return the server in the entity id *key*."""
     return key.partition("/")[0].rpartition(":")[2]
 
 
@@ -84,16 +80,16 @@ _HINTS: Mapping[str, Callable[[Entity], bool]] = {
 
 @dataclass(frozen=True, eq=False)
 class Policies(Visibility):
-    """All policies of a gateway at one moment, in order, as a `Visibility`.
+    """All policies of a gateway at one moment, in order.
 
-    A deciding rule is a policy with the action ``allow``, ``deny`` or ``ask``. An audience is a
-    tuple of positions: the deciding rules that match a caller, in order. Entities that match the
-    same deciding rules are in one class.
+    A deciding rule has the action ``allow``, ``deny`` or ``ask``. An audience is a tuple of
+    positions:
+    the deciding rules that match a caller. Entities with the same deciding rules are one class.
     """
 
     policies: tuple[AccessPolicy, ...] = ()
     _rules_of: dict[str, tuple[Entity, Audience]] = field(default_factory=dict, repr=False)
-    """Each entity and the positions of its matching deciding rules, keyed by entity id."""
+    """Entity and positions of its deciding rules, keyed by entity id."""
     _classes: dict[Audience, int] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -106,16 +102,11 @@ class Policies(Visibility):
 
     @cached_property
     def hiding(self) -> tuple[AccessPolicy, ...]:
-        """All policies if at least one denies something, else (). Indexes must not name entities
-        that are hidden from a caller.
-        """
+        """All policies if at least one denies something, else ()."""
         return self.policies if any(policy.action == "deny" for policy in self.policies) else ()
 
     def audience(self, party: Party) -> Audience:
-        """Return the positions of the deciding rules that match *party*.
-
-        Parties with the same audience may see the same entities.
-        """
+        """Return the positions of the deciding rules that match *party*."""
         if not self.hiding:
             return ()
         return tuple(
@@ -123,7 +114,7 @@ class Policies(Visibility):
         )
 
     def shared(self, filters: Filters) -> Filters:
-        """Return *filters* without the user and tenant, unless a deciding rule depends on them.
+        """Return *filters* without user and tenant, unless a deciding rule depends on them.
 
         Callers with equal filters share cached results.
         """
@@ -133,11 +124,9 @@ class Policies(Visibility):
         return replace(filters, user=user, tenant=tenant)
 
     def classify(self, entities: Sequence[Entity]) -> Classes:
-        """Return the class of each entity. The rules are matched again only for changed
-        entities.
-        """
+        """Return the class of each entity. Only changed entities are matched again."""
         if len(self._rules_of) > 2 * len(entities):
-            # Most of the stored entities have been removed from the catalog.
+            # Most of these entities are no longer in the catalog.
             self._rules_of.clear()
         numbers = np.empty(len(entities), dtype=np.intp)
         for place, entity in enumerate(entities):
@@ -147,7 +136,7 @@ class Policies(Visibility):
         return numbers
 
     def _matching_positions(self, entity: Entity) -> Audience:
-        """Return the ascending positions of the deciding rules that match *entity*."""
+        """Return the positions of the deciding rules that match *entity*, in order."""
         before, rules = self._rules_of.get(entity.id, (None, ()))
         if before is not entity:
             rules = tuple(
@@ -157,14 +146,11 @@ class Policies(Visibility):
         return rules
 
     def open(self, classes: Classes, audience: Audience) -> NDArray[np.bool_]:
-        """Return a mask of the entities that *audience* may see.
+        """Return a mask, shape (n,), of the entities that *audience* may see.
 
         Args:
-            classes: Class of each entity, as `classify` returns it, shape (n,).
+            classes: Result of `classify`, shape (n,).
             audience: Result of `audience`.
-
-        Returns:
-            Boolean mask, shape (n,).
         """
         concerned = frozenset(audience)
         is_open = [
@@ -182,14 +168,12 @@ class Policies(Visibility):
         return np.array(is_open, dtype=np.bool_)[classes]
 
     def may_deny(self, entity: Entity) -> bool:
-        """Return whether a deciding rule denies *entity* to at least some callers."""
+        """Return whether a deciding rule denies *entity* to some callers."""
         covering = self._matching_positions(entity) if self.hiding else ()
         return any(self._deciding[position].policy.action == "deny" for position in covering)
 
     def decide(self, entity: Entity, party: Party) -> Decision:
-        """Return the action and name of the first deciding rule that matches both *entity* and
-        *party*.
-        """
+        """Return the action and name of the first deciding rule for *entity* and *party*."""
         for rule in self._deciding:
             if rule.concerns(party) and rule.covers(entity):
                 action: Literal["allow", "deny", "ask"] = rule.policy.action  # type: ignore[assignment]
@@ -199,9 +183,7 @@ class Policies(Visibility):
     def matching_rules(
         self, action: Literal["redact", "limit"], entity: Entity, party: Party
     ) -> tuple[tuple[str, AccessPolicy], ...]:
-        """Return the name and policy of each rule with *action* that matches both *entity* and
-        *party*.
-        """
+        """Return the names and policies of the rules with *action* for *entity* and *party*."""
         return tuple(
             (rule.name, rule.policy)
             for rule in self._rules

@@ -1,4 +1,4 @@
-"""Redaction of arguments and results, as policies require. Pure functions."""
+"""Redaction of arguments and results, as policies require."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from gateway.types import Content, InvokeResult, JsonObject
 
 _Path = tuple[str, ...]
 _BINARY = frozenset({"blob", "data"})
-"""Fields that contain base64 data. They are not scanned, because base64 data looks like a
-secret."""
+"""Fields with base64 data, which looks like a secret and is therefore not scanned."""
 
 
 class Redactor:
-    """Replaces values with a placeholder: values at paths that policies name, and secrets.
+    """Replaces values at paths that policies name, and secrets, by a placeholder.
 
     Args:
         rules: Policies with the action ``redact``.
@@ -31,17 +30,15 @@ class Redactor:
         self._secrets = any(rule.secrets for rule in rules)
 
     def __bool__(self) -> bool:
-        """Return whether the policies redact anything: a path or secrets."""
+        """Return whether the policies redact anything."""
         return bool(self._paths or self._secrets)
 
     def value(self, value: object) -> object:
-        """Return a redacted copy of the JSON value *value*."""
+        """Return a redacted copy of a JSON value."""
         return self._redact_value(value, self._paths, "")
 
     def text(self, text: str) -> str:
-        """Return *text* redacted. If *text* is a JSON object or list, values at paths are redacted
-        too.
-        """
+        """Return *text* redacted. JSON objects and lists in it are redacted by paths too."""
         if text.lstrip()[:1] in {"{", "["}:
             duplicates: list[str] = []
             try:
@@ -55,19 +52,17 @@ class Redactor:
         return redact(text) if self._secrets else text
 
     def block(self, block: JsonObject) -> JsonObject:
-        """Return a redacted copy of *block*, a content block of a result or a resource."""
+        """Return a redacted copy of a content block."""
         return {key: self._redact_part(key, value, block) for key, value in block.items()}
 
     def blocks(self, answer: JsonObject, name: str) -> JsonObject:
-        """Return *answer* with redacted content blocks. The field *name* contains the list of
-        blocks.
-        """
+        """Return *answer* with its list *name* of content blocks redacted."""
         if not self:
             return answer
         return {**answer, name: [self.block(block) for block in as_objects(answer.get(name))]}
 
     def result(self, result: InvokeResult) -> InvokeResult:
-        """Return the redacted result of a tool call."""
+        """Return the redacted result of a call."""
         if not self:
             return result
         blocks = (
@@ -75,8 +70,7 @@ class Redactor:
             for content in result.content
         )
         structured = result.structured
-        # MCP servers wrap a list or text in an object with the field "result". Paths of policies
-        # omit that field.
+        # MCP servers wrap lists and texts in the field "result", which paths of policies omit.
         wrapped_paths = (
             [("result", *path) for path in self._paths] if _is_wrapped(structured) else []
         )
@@ -114,9 +108,7 @@ def _is_wrapped(value: object) -> bool:
 
 
 def _object(pairs: Sequence[tuple[str, Any]], duplicates: list[str]) -> dict[str, Any]:
-    """Return a JSON object from its name and value *pairs*. A duplicate name is added to
-    *duplicates*, because the object contains only its last value.
-    """
+    """Return the object of *pairs*. Append to *duplicates* if a name occurs twice."""
     members = dict(pairs)
     if len(members) < len(pairs):
         duplicates.append("")

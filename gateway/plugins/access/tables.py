@@ -62,27 +62,22 @@ LIMITS = Schema(
 
 
 class SqlAuditLog:
-    """`AuditLog` in a database table.
-
-    Args:
-        database: Database with the tables of `AUDIT`.
-    """
+    """`AuditLog` in a database with the tables of `AUDIT`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def append(self, row: AuditRow) -> None:
         """Insert *row*."""
-        # Empty fields are left out.
         text = json.dumps({name: value for name, value in asdict(row).items() if value != ""})
         self._database.write("INSERT INTO audit (at, row) VALUES (?, ?)", (row.at, text))
 
     def page(
         self, since: float, after: int, limit: int, tenant: str = ""
     ) -> Sequence[tuple[int, AuditRow]]:
-        """Return rows by time, id and tenant, as `AuditLog.page` requires."""
-        # Quotes in values are escaped, so only rows of the tenant contain this text. Without a
-        # tenant, the text is empty and every row matches.
+        """Return rows, as `AuditLog.page` does."""
+        # Quotes in values are escaped, so only rows of the tenant contain this text. Empty matches
+        # all.
         tenant_text = f'"tenant": {json.dumps(tenant)}' if tenant else ""
         query = """SELECT id, row FROM audit WHERE at >= ? AND id > ?
             AND strpos(row, ?) > 0 ORDER BY id LIMIT ?"""
@@ -90,7 +85,7 @@ class SqlAuditLog:
         return [(place, AuditRow(**json.loads(text))) for place, text in rows]
 
     def forget(self, before: float) -> int:
-        """Delete the rows older than *before*, in seconds since the epoch. Return their number."""
+        """Delete the rows from before a time, as `AuditLog.forget` does."""
         return self._database.write("DELETE FROM audit WHERE at < ?", (before,))
 
     def close(self) -> None:
@@ -99,23 +94,16 @@ class SqlAuditLog:
 
 
 class SqlCounters:
-    """`Counters` in a database table, shared by all processes on that database.
-
-    Args:
-        database: Database with the tables of `LIMITS`.
-    """
+    """`Counters` in a database with the tables of `LIMITS`, shared by its processes."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def charge(self, charges: Sequence[Charge], now: float) -> tuple[float, str]:
-        """Count all of *charges* in one transaction, or none of them if one would exceed its
-        limit.
-        """
+        """Count all of *charges* in one transaction or none, as `Counters.charge` does."""
         spent: defaultdict[str, dict[int, float]] = defaultdict(dict)
         with self._database.transaction() as session:
-            # Waiting for the disk would delay each call. A loss of power may lose the newest
-            # counts.
+            # Calls do not wait for the disk. A loss of power may lose the newest counts.
             session.skip_flush()
             session.hold(*(charge.key for charge in charges))
             for charge in charges:
@@ -133,13 +121,13 @@ class SqlCounters:
         return wait, rule
 
     def close(self) -> None:
-        """Close the database. The next call opens it again."""
+        """Close the database. The next use opens it again."""
         self._database.close()
 
 
 @runtime_checkable
 class AccessStore(Store, Protocol):
-    """`Store` of a host that has its own audit log and limit counters."""
+    """`Store` of a host with its own audit log and limit counters."""
 
     @property
     def audit_log(self) -> AuditLog:
@@ -147,7 +135,7 @@ class AccessStore(Store, Protocol):
 
     @property
     def counters(self) -> Counters:
-        """Limit counters that all processes share."""
+        """Limit counters of all processes."""
 
 
 def audit_log_of(store: Store) -> AuditLog:
@@ -166,17 +154,14 @@ def audit_log_of(store: Store) -> AuditLog:
 
 
 def counters_of(store: Store) -> Counters | None:
-    """Return the limit counters in *store*. None if *store* has neither counters nor tables for
-    them.
-    """
+    """Return the limit counters in *store*; None if it has neither counters nor tables."""
     if isinstance(store, AccessStore):
         return store.counters
     return SqlCounters(store.tables(LIMITS)) if isinstance(store, TableStore) else None
 
 
 def auditor_of(options: Options, store: Store, telemetry: Telemetry | None = None) -> Auditor:
-    """Return the audit writer of a gateway. It writes rows only if the option ``audit.record`` is
-    on.
+    """Return the audit writer of a gateway, which only writes if ``audit.record`` is on.
 
     Raises:
         ConfigError: If the audit log is on and *store* cannot store it.

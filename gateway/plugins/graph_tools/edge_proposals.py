@@ -1,13 +1,11 @@
 """Edges proposed by a chat model, and a person's decisions about edges, as Markdown documents.
 
-* The model gets a batch of tools of one server in each request. Searches never ask for proposals.
-* The reply is untrusted data. Only edges of a requested predicate between two tools of the batch
-  are used. All other edges are dropped with a notice. No sentence of the model gets into a
-  document.
+* The model gets a batch of tools of one server in each request. Its reply is untrusted: only edges
+  of
+  a requested predicate between two tools of the batch are used, and none of its sentences.
 * A proposal has no effect until the host adds its document to a gateway.
-* A decision edits the host's own document for the server of the edge. An accepted edge becomes a
-  declared edge. A rejected edge is forbidden, so that no rule derives it.
-* The diff is shown before writing. A file that changed in the meantime is not written.
+* A decision edits the host's document for the server of the edge. Acceptance declares the edge.
+  Rejection forbids it, so that no rule derives it.
 """
 
 from __future__ import annotations
@@ -40,21 +38,21 @@ _ID_PREFIX = "urn:tool-gateway:reviewed:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphEdit:
-    """Planned change of one graph document. The file is written only by `write`."""
+    """Planned change of one graph document, which only `write` writes."""
 
     path: str
-    """Path of the document, relative to the folder of documents."""
+    """Path relative to the folder of documents."""
     file: Path
     before: str
-    """Text of the document before the change. Empty if the file does not exist."""
+    """Text of the document before the change; empty if the file does not exist."""
     after: str
-    """Text after the change. Equal to `before` if the document already contains the decision."""
+    """Text after the change; equal to `before` if the document already contains the decision."""
 
     @property
     def diff(self) -> str:
-        """Unified diff from `before` to `after`, without context lines. Empty if both are equal.
+        """Unified diff from `before` to `after`; empty if both are equal.
 
-        Context lines might name tools that the reader may not see.
+        It has no context lines, because they might name tools that the reader may not see.
         """
         before, after = self.before.splitlines(), self.after.splitlines()
         return "\n".join(unified_diff(before, after, self.path, self.path, n=0, lineterm=""))
@@ -65,14 +63,14 @@ class GraphEdit:
         return digest(self.before)
 
     def write(self, *, revision: str | None = None) -> None:
-        """Write the document atomically. Missing folders are created.
+        """Write the document atomically, and create missing folders.
 
         Args:
-            revision: `revision` of the edit whose diff a person saw. None skips the comparison.
+            revision: `revision` of the edit that a person reviewed; None skips the comparison.
 
         Raises:
-            ConfigError: If the document changed after the edit was planned or its diff was shown,
-                or cannot be written.
+            ConfigError: If the document cannot be written, or changed since it was planned or
+                reviewed.
         """
         if revision not in {None, self.revision}:
             raise ConfigError(f"{self.path!r} changed in the meantime: review the diff again")
@@ -85,13 +83,12 @@ def plan_edit(folder: Path, edge: graphs.Edge, verdict: Verdict, *, server: str)
 
     Args:
         folder: Folder of the host's documents.
-        edge: Edge. Its ends must have the same meaning in every document.
+        edge: Edge between two entity ids.
         verdict: ``accept`` declares the edge, ``reject`` forbids it.
-        server: Server of the edge's subject. Empty if the subject has no server.
+        server: Server of the edge's subject, or empty.
 
     Raises:
-        ConfigError: If *folder* is not a folder, or the document is broken or cannot be edited
-            safely.
+        ConfigError: If *folder* is not a folder, or the document cannot be edited safely.
     """
     if not folder.is_dir():
         raise ConfigError(
@@ -111,38 +108,36 @@ def plan_edit(folder: Path, edge: graphs.Edge, verdict: Verdict, *, server: str)
 
 
 BATCH = 24
-"""Maximum number of tools in one model request. Related tools are in one request, and replies stay
-short."""
+"""Maximum number of tools in one model request, which keeps replies short."""
 MAX_EDGES = 96
-"""Maximum number of edges read from one reply of the model."""
+"""Maximum number of edges read from one reply."""
 _MAX_CHARS = 32_000
 _HEADINGS = {"requires": "Prerequisites", "nextStep": "Next steps", "relatedTo": "Related tools"}
-"""Document headings, keyed by predicate. The model is asked only for these predicates."""
+"""Document headings, keyed by the predicates that the model is asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Tools of one server that are sent in one model request."""
+    """Tools of one server for one model request."""
 
     server: str
     tools: tuple[Entity, ...]
 
     @property
     def text(self) -> str:
-        """Description of the tools for the model, one line for each tool."""
+        """Description of the tools for the model, one line each."""
         return "\n".join(map(tool_line, self.tools))
 
 
 def batches(
     snapshot: Snapshot, servers: Sequence[str] = (), caller: Caller | None = None
 ) -> tuple[Batch, ...]:
-    """Return the tools of each server, split into batches and sorted by tool id.
+    """Return the tools of each server, sorted by id and split into batches.
 
     Args:
         snapshot: Catalog.
-        servers: Servers to include. Empty means all. Servers with a single tool are skipped.
-        caller: Only tools that this caller may see are included. None means the host, which sees
-            all.
+        servers: Servers to include; empty is all. Servers with a single tool are skipped.
+        caller: Caller who sees the tools; None is the host, which sees all.
 
     Raises:
         InvalidRequestError: If a server is unknown or has no visible tools.
@@ -177,14 +172,13 @@ async def propose(
 
     Args:
         snapshot: Catalog.
-        proposer: Chat model, such as `OpenAIProposer`. It gets one request for each batch of tools.
-        telemetry: Records each request.
-        servers: Servers to include. Empty means all.
-        caller: Only tools that this caller may see are included. None means the host, which sees
-            all.
+        proposer: Chat model, which gets one request for each batch of tools.
+        telemetry: Records the requests.
+        servers: Servers to include; empty is all.
+        caller: Caller who sees the tools; None is the host, which sees all.
 
     Returns:
-        Documents for the host to read, edit and commit, and notices of dropped edges.
+        Documents to review, and notices of dropped edges and failed requests.
 
     Raises:
         InvalidRequestError: If a server is unknown or has no visible tools.
@@ -215,9 +209,9 @@ def read(batch: Batch, answer: str, notices: list[str]) -> Iterator[graphs.Edge]
     """Yield the valid edges in a model's reply.
 
     Args:
-        batch: Tools that the model was asked about. Both ends of an edge must be among them.
+        batch: Tools that the edges may connect.
         answer: Reply of the model.
-        notices: Receives a notice for each dropped line of the reply.
+        notices: Receives a notice for each dropped edge or line.
     """
     lines = (
         line for line in answer[:_MAX_CHARS].splitlines() if not line.lstrip().startswith("`" * 3)
@@ -228,7 +222,7 @@ def read(batch: Batch, answer: str, notices: list[str]) -> Iterator[graphs.Edge]
         notices.append(f"{batch.server}: the model's reply cannot be parsed")
         return
     notices += (f"{batch.server}: {clean(notice.detail, limit=160)}" for notice in parsed.notices)
-    # Ids come last, so that an id takes precedence over an equal name of another tool.
+    # Ids are last, because they take precedence over equal names.
     keys = ("name", "exposed_name", "id")
     names = {getattr(tool, key).casefold(): tool.id for key in keys for tool in batch.tools}
     for edge in parsed.edges[:MAX_EDGES]:
@@ -248,11 +242,7 @@ def read(batch: Batch, answer: str, notices: list[str]) -> Iterator[graphs.Edge]
 
 
 def _document(server: str, edges: Sequence[graphs.Edge]) -> graphs.Document:
-    """Return a document for *server* that declares *edges* as arrows, with a heading for each
-    predicate.
-
-    Edges whose ids cannot be written in an arrow are declared in the front matter.
-    """
+    """Return a document for *server* with *edges* as arrows, under a heading for each predicate."""
     arrows: defaultdict[str, list[str]] = defaultdict(list)
     for edge in edges:
         arrows[edge.predicate].append(f"- `{edge.subject}` --{edge.predicate}--> `{edge.object}`")

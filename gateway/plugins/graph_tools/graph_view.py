@@ -1,8 +1,8 @@
-"""Views of the graph for people: neighbourhoods, paths and ordered prerequisites. Pure functions.
+"""Views of the graph for people: neighbourhoods, paths and ordered prerequisites.
 
-* Learned next steps and proposed edges are added to the compiled graph.
-* A caller sees only its own tools and the edges between them.
-* Large groups are not traversed, because sharing such a group does not relate two tools.
+A caller sees only its own tools and the edges between them. Learned and proposed edges are
+included.
+Large groups are not traversed, because sharing such a group does not relate two tools.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ EdgeOrigin = str
 * *learned*: from calls
 * *proposed*: by a document of proposals, without effect on searches"""
 MAX_NODES = 60
-"""Default maximum number of nodes in a neighbourhood. A drawing of more is unreadable."""
+"""Default maximum number of nodes in a readable drawing."""
 MAX_PATH_EDGES = 6
 MAX_EXPLORED = 2000
 """Maximum number of nodes explored from each end of a path, and maximum number of prerequisites."""
@@ -50,30 +50,28 @@ _DOCUMENT_RULES = {"memberOf": "groups"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphNode:
-    """One node of the graph."""
+    """A node of the graph."""
 
     id: str
-    """Id of the entity. For a node that is not an entity, its name in the graph."""
+    """Id of the entity, or name of another node."""
     name: str
     kind: str
-    """Kind of the entity. For other nodes ``document``, ``group``, ``concept`` or ``other``."""
+    """Kind of the entity, or ``document``, ``group``, ``concept`` or ``other``."""
     distance: int
-    """Number of edges between this node and the centre of the view."""
+    """Number of edges from the centre of the view."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphEdge:
-    """One edge of the graph and its provenance."""
+    """An edge of the graph."""
 
     subject: str
-    """Id of the first node. `object` is the id of the second node."""
     predicate: str
     object: str
     role: EdgeRole
     origin: EdgeOrigin
     source: str
-    """Provenance of the edge: file and line (declared or proposed), name of the rule (derived), or
-    number of tasks (learned)."""
+    """Evidence: file and line (declared, proposed), rule (derived) or number of tasks (learned)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,46 +79,41 @@ class Neighbourhood:
     """Nodes and edges around one node."""
 
     nodes: tuple[GraphNode, ...]
-    """Nodes by distance, the centre first. At equal distance, nodes with declared edges come first,
-    then nodes with strong edges."""
+    """Nodes by distance, the centre first, then by declared edges, then by strength."""
     edges: tuple[GraphEdge, ...]
-    """Edges between `nodes`, sorted by the distance of their ends, then declared edges first."""
+    """Edges between `nodes`, by the distance of their ends, then declared edges first."""
     omitted: int
-    """Number of nodes within the distance that were left out because of the limit."""
+    """Number of nodes within the distance but above the limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrerequisiteOrder:
-    """Prerequisites of one tool, in an order that satisfies all of them."""
+    """Prerequisites of one tool, in order of use."""
 
     nodes: tuple[GraphNode, ...]
-    """Nodes in order of use. The tool itself is last."""
+    """Nodes in order of use, the tool last."""
     edges: tuple[GraphEdge, ...]
     cycles: tuple[tuple[str, ...], ...]
-    """Groups of nodes that require each other, as ids. No order satisfies such a group."""
+    """Groups of nodes that require each other, as ids, so that they have no order."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GraphView:
-    """Graph as one caller sees it, including learned and proposed edges."""
+    """Graph as one caller sees it, with learned and proposed edges."""
 
     snapshot: Snapshot
     caller: Caller | None = None
-    """Caller whose view this is. None means the host, which sees all."""
+    """Caller whose view this is; None is the host, which sees all."""
     learned: LearnedSteps = field(default_factory=LearnedSteps)
-    """Next steps learned from past calls."""
     proposals: Sequence[graphs.Document] = ()
-    """Documents with proposed edges."""
 
     @cached_property
     def graph(self) -> ToolGraph:
-        """Compiled graph with only the entities that the caller may see."""
+        """Compiled graph of the entities that the caller may see."""
         return graph_of(self.snapshot, self.caller)
 
     def find(self, text: str, *, limit: int = 20) -> tuple[GraphNode, ...]:
-        """Return the nodes that match *text*, best first. If *text* is empty, return the nodes with
-        the most edges.
-        """
+        """Return the nodes that match *text*, best first. Without *text*, sort by edges."""
         index = self.graph.index
         nodes = [text] if self._has(text) else [node_of(text)]
         if text:
@@ -140,16 +133,15 @@ class GraphView:
         return tuple(self._edge(edge) for edge in edges if edge.origin == "proposed")
 
     def around(self, name: str, *, hops: int = 1, limit: int = MAX_NODES) -> Neighbourhood:
-        """Return the nodes at most *hops* edges away from a node, ignoring the direction of edges.
+        """Return the nodes at most *hops* edges away from a node, in either direction.
 
         Args:
-            name: Entity id, tool name, or id of another node.
+            name: Name of the node, as for `node`.
             hops: Maximum distance in edges, at least 1.
             limit: Maximum number of nodes.
 
         Raises:
-            InvalidRequestError: If the node is unknown to the caller, or several tools have this
-                name.
+            InvalidRequestError: If the node is unknown to the caller or ambiguous.
         """
         distances = self._distances_from(self.node(name), hops, limit)
         visible = dict(islice(distances.items(), limit))
@@ -162,9 +154,9 @@ class GraphView:
         )
 
     def _distances_from(self, centre: str, hops: int, limit: int) -> dict[str, int]:
-        """Return the distance of each node from *centre*, keyed by node, best nodes first.
+        """Return the distances of nodes from *centre*, keyed by node, best nodes first.
 
-        Nodes beyond *limit* are counted, but their neighbours are not explored.
+        Nodes beyond *limit* are included, but their neighbours are not explored.
         """
         distances, level = {centre: 0}, {centre: -1.0}
         for distance in range(1, hops + 1):
@@ -199,20 +191,18 @@ class GraphView:
         """Return the shortest paths between two nodes, ignoring the direction of edges.
 
         Args:
-            start: Entity id, tool name, or id of another node.
-            end: Node at the other end, in the same form as *start*.
+            start: Name of the first node, as for `node`.
+            end: Name of the last node.
             limit: Maximum number of paths.
 
         Returns:
-            Edges of each path, from *start* to *end*. Shorter paths come first, then paths of
-            stronger edges. Empty if every path has more than `MAX_PATH_EDGES` edges.
+            Edges of each path of at most `MAX_PATH_EDGES` edges, shortest first, then strongest.
 
         Raises:
-            InvalidRequestError: If a node is unknown to the caller, or several tools have its name.
+            InvalidRequestError: If a node is unknown to the caller or ambiguous.
         """
         ends = self.node(start), self.node(end)
-        # Each node on a path is at most half of the maximum path length away from one of the two
-        # ends.
+        # Each node of a path is at most half the maximum length away from one of the ends.
         reachable = (
             self._distances_from(centre, MAX_PATH_EDGES // 2, MAX_EXPLORED) for centre in ends
         )
@@ -223,14 +213,13 @@ class GraphView:
         return tuple(tuple(map(self._edge, path)) for path in paths if len(path) <= MAX_PATH_EDGES)
 
     def order(self, name: str) -> PrerequisiteOrder:
-        """Return all prerequisites of one tool by declared and derived edges, in order of use.
+        """Return all prerequisites of one tool, in order of use.
 
         Args:
-            name: Entity id, tool name, or id of another node.
+            name: Name of the tool, as for `node`.
 
         Raises:
-            InvalidRequestError: If the node is unknown to the caller, or several tools have this
-                name.
+            InvalidRequestError: If the tool is unknown to the caller or ambiguous.
         """
         centre = self.node(name)
         distances, edges, queue = {centre: 0}, list[Fact](), [centre]
@@ -255,16 +244,16 @@ class GraphView:
         """Plan the document change that accepts or rejects an edge. Nothing is written yet.
 
         Args:
-            verdict: ``accept`` declares the edge. ``reject`` keeps rules from deriving it.
-            subject: Entity id, tool name, or id of another node.
+            verdict: ``accept`` declares the edge, ``reject`` forbids it.
+            subject: Name of the first node, as for `node`.
             predicate: Predicate of the edge, in any spelling.
-            target: Object of the edge, in the same form as *subject*.
+            target: Name of the second node.
             folder: Folder of documents that the gateway reads.
 
         Raises:
-            InvalidRequestError: If a node or the predicate is unknown, or the edge is already
-                declared.
-            ConfigError: If the document cannot be read or edited safely.
+            InvalidRequestError: If a node or the predicate is unknown, or the edge is declared
+                already.
+            ConfigError: If the document cannot be edited safely.
         """
         name = resolve(predicate, {}) or ""
         if name not in EDGE_PREDICATES:
@@ -288,7 +277,7 @@ class GraphView:
             name: Entity id, tool name, or id of another node.
 
         Raises:
-            InvalidRequestError: If the node is unknown to the caller, or several tools have this
+            InvalidRequestError: If the node is unknown to the caller, or several tools have the
                 name.
         """
         node = next(filter(self._has, (node_of(name), name)), None)
@@ -298,16 +287,14 @@ class GraphView:
         return node in self.graph.index.kinds
 
     def _edges(self, node: str) -> list[Fact]:
-        """Return the edges that start or end at *node*, including learned and proposed edges."""
+        """Return the edges that start or end at *node*, with learned and proposed edges."""
         index, more = self.graph.index, self._overlay.get(node, ())
         incoming = (edge for edge in index.edges_to(node) if edge.subject != node)
         return [*index.edges_from(node), *incoming, *more]
 
     @cached_property
     def _overlay(self) -> dict[str, list[Fact]]:
-        """Learned and proposed edges that the compiled graph does not contain, keyed by node. Each
-        edge is listed under both of its ends.
-        """
+        """Learned and proposed edges that the compiled graph lacks, keyed by each of their ends."""
         names = host_names(self.snapshot.entities) if self.proposals else {}
         proposed = graphs.extract_facts(self.proposals, names=names)
         overlay = defaultdict[str, list[Fact]](list)
@@ -350,11 +337,7 @@ class GraphView:
 
 
 def rule_of(predicate: str, rule: str) -> str:
-    """Return the name of the rule that derived an edge.
-
-    Returns:
-        Field of `GraphOptions` that enables the rule, or "catalog" if no field does.
-    """
+    """Return the rule that derived an edge: a field of `GraphOptions`, or "catalog"."""
     return rule or _DOCUMENT_RULES.get(predicate, "catalog")
 
 
@@ -386,8 +369,6 @@ def _rank(edge: Fact) -> tuple[bool, float, tuple[str, str, str]]:
 
 
 def _cost(edge: Fact) -> float:
-    """Return the cost of one edge of a path. Fewer edges always cost less, whatever their
-    strength.
-    """
+    """Return the cost of an edge, which lets a path with fewer edges always win."""
     unsure = 1.5 - _strength(edge) - edge.declared / 2
     return 1 + unsure / (2 * MAX_PATH_EDGES)

@@ -25,20 +25,16 @@ PROPOSALS = (
 
 
 class OpenAIProposer(ChatModel):
-    """Asks a chat model with an OpenAI-compatible API for edges between tools."""
+    """Asks a chat model for edges between tools."""
 
     async def propose(self, tools: str) -> ModelReply:
-        """Ask the model about *tools* once, at temperature 0 if the model supports it.
-
-        Raises:
-            openai.OpenAIError: If the client fails after its own retries.
-        """
+        """Ask the model about *tools* once. The client may raise its own errors."""
         return await self.ask(PROPOSALS, tools, max_tokens=4096)
 
 
 @contextmanager
 def connected(*, model: str, base_url: str = "") -> Iterator[OpenAIProposer]:
-    """Open a proposer with a new OpenAI client. The API key comes from the environment.
+    """Open a proposer with a new OpenAI client, whose API key comes from the environment.
 
     Raises:
         ConfigError: If the API key is missing.

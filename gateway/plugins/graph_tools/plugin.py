@@ -10,7 +10,7 @@ from gateway.hookspecs import hookimpl
 
 @hookimpl
 def register_edge_proposals() -> Mapping[str, Callable[..., Any]]:
-    """Register the function that `Gateway.propose_edges` calls."""
+    """Register `Gateway.propose_edges`."""
     from gateway.plugins.graph_tools.edge_proposals import propose  # noqa: PLC0415  (loads search)
 
     return {"propose": propose}

@@ -1,9 +1,7 @@
 """Dynamic batching: texts that wait while all workers are busy share the next pass.
 
-* There is no timer. An idle worker starts immediately with the waiting texts.
-* Queries take precedence over documents. Documents are processed in small slices, one at a time, so
-  a query waits for at most one slice. After a number of consecutive query passes, one slice of
-  documents comes first, so that a busy gateway still finishes its index.
+* Queries precede documents, whose passes are small and run one at a time. After a number of query
+  passes, one pass of documents comes first, so that a busy gateway finishes its index.
 * Cancelled texts are removed from passes that have not started.
 """
 
@@ -19,23 +17,21 @@ from gateway.embed.protocol import Role
 from gateway.runtime.vectors import Matrix, Vector
 
 QUERIES_A_PASS = 4
-"""Maximum number of queries that the model processes in one pass. Larger passes gain little and
-delay the last queries."""
+"""Maximum number of queries in one pass. More gain little and delay the last queries."""
 DOCUMENTS_A_PASS = 8
-"""Maximum number of documents in one pass. Twice as many gain little and delay queries."""
+"""Maximum number of documents in one pass. More gain little and delay queries."""
 MAX_QUERY_PASSES = 8
-"""Number of consecutive query passes after which waiting documents get one pass."""
+"""Number of consecutive query passes before waiting documents get one."""
 
 
 _Text: TypeAlias = tuple[str, Future[Vector]]
 
 
 class DynamicBatcher:
-    """Collects texts of several requests into batches, and processes them in worker threads.
+    """Collects texts of several requests into batches for worker threads.
 
     Args:
-        run: Returns one vector row for each text. The texts have the same role, query or document.
-            All workers may call it at the same time.
+        run: Returns one vector row for each text. Several workers may call it at the same time.
         workers: Number of concurrent passes, >= 1.
     """
 
@@ -46,14 +42,14 @@ class DynamicBatcher:
         self._lock = threading.Lock()
         self._is_reading_documents = False
         self._query_passes = 0
-        """Number of query passes since the last document pass."""
         self._queues: dict[Role, deque[_Text]] = {"query": deque(), "document": deque()}
 
     def submit(self, texts: Sequence[str], role: Role) -> list[Future[Vector]]:
         """Return a future for the vector of each text.
 
-        Cancelling a future removes its text from passes that have not started. An error in a pass
-        is set on the futures of all texts in that pass.
+        Cancelling a future removes its text from passes that have not started. An error of a pass
+        is
+        set on all its futures.
         """
         waiting: list[_Text] = [(text, Future()) for text in texts]
         with self._lock:
@@ -93,9 +89,7 @@ class DynamicBatcher:
             self._start_worker()
 
     def _take_batch(self) -> tuple[Role, list[_Text]]:
-        """Remove the texts of the next pass from their queue. The list is empty if no text may be
-        processed now.
-        """
+        """Take the texts of the next pass from their queue; empty if no pass may start."""
         documents_wait = not self._is_reading_documents and bool(self._queues["document"])
         documents_first = documents_wait and self._query_passes >= MAX_QUERY_PASSES
         if not documents_first and (batch := self._take("query", QUERIES_A_PASS)):

@@ -1,20 +1,15 @@
 """Conversion of transformer encoders to 8 bits, and encoding with CTranslate2.
 
 * Each row of activations is scaled separately, and only windows of the same padded length share a
-  pass. So a vector is the same to the last bit, whatever the other texts in the pass.
-* The input of a layer is stored as the difference from its usual value (``activation_offsets.npz``,
-  created by ``benchmarks.activation_offsets``). A few activations are ten times as large as the
-  others and always have the same sign. Without the offsets, they would use up most of the 8-bit
-  range. A norm subtracts the offset and the next projection adds it again, so the result in full
-  precision does not change.
+  pass. So a vector does not depend on the other texts in the pass.
+* A few activations are ten times as large as the others, which would use up the 8-bit range. So an
+  offset, the usual input of a layer (``activation_offsets.npz``, from
+  ``benchmarks.activation_offsets``), is subtracted by a norm and added by the next projection.
 * Weights use at most 80 of 127 steps, so that the sum of two products rarely exceeds 16 bits, where
   older processors clip it.
-* The engine releases the GIL.
 
-Converted files are cached in a folder. They are written to a temporary folder next to it, which is
-then renamed. Each use verifies the checksums and converts again if a file is incomplete or changed.
-Checksums protect against accidents, permissions against other users: files that others may write
-are converted again.
+Converted files are cached in a folder, and written again if a checksum is wrong or other users may
+write them.
 """
 
 from __future__ import annotations
@@ -42,36 +37,35 @@ from gateway.runtime.vectors import Matrix, Vector
 EncodeWindows = Callable[[Sequence[Sequence[int]]], Matrix]
 """Function that returns the mean of the last layer over each window of tokens, shape (n, d)."""
 OFFSETS_FILE = Path(__file__).with_name("activation_offsets.npz")
-"""File with the activation offsets: the usual input of each part of each layer, keyed by model."""
+"""Activation offsets of each part of each layer, keyed by model."""
 MAX_CONCURRENT = 2
-"""Maximum number of threads that encode at the same time. They share the weights."""
+"""Maximum number of threads that encode at the same time with shared weights."""
 _WEIGHT_STEPS, _EMBEDDING_STEPS = 80.0, 127.0
-"""Number of 8-bit steps from 0 to the largest weight of a row, for projections and for embeddings.
-Embeddings are not multiplied, so they may use the whole range."""
+"""8-bit steps from 0 to the largest weight of a row, for projections and embeddings. Embeddings are
+not multiplied, so they may use the whole range."""
 _PADDING = 8
-"""Windows are padded to a length that is a multiple of this number of tokens."""
+"""Divisor of the padded length of windows, in tokens."""
 _ROWS = 4096
-"""Number of weight rows that are converted at a time. All rows of the vocabulary at once would take
-a gigabyte of memory."""
+"""Number of weight rows converted at a time. The whole vocabulary would take a gigabyte."""
 _CHUNK = 2**20
-"""Number of bytes of a file read at a time for its checksum."""
+"""Number of bytes read at a time for a checksum."""
 _SUMS_FILE = "crc32"
 _MODE, _FILE_MODE = 0o755, 0o644
-"""Permissions of cached folders and files: one user may build an image, and another may read it."""
+"""Permissions of cached folders and files, which other users may read."""
 _OTHERS_WRITE = 0o022
 _ABANDONED_S = 24 * 60 * 60.0
-"""Age in seconds at which a temporary folder counts as left behind by a killed process."""
+"""Seconds after which a temporary folder counts as abandoned by a killed process."""
 _ZERO = np.zeros(1, dtype=np.float32)
 _VOCABULARY = ("<unk>", "<s>", "</s>")
-"""Token names that the engine requires. Tokens are passed as numbers, so others are not needed."""
+"""Token names that the engine requires. Other tokens are passed as numbers."""
 
 
 def conversion_folder(name: str) -> Path:
-    """Return the cache folder for a converted encoder. The folder may not exist yet.
+    """Return the cache folder for a converted encoder, which may not exist yet.
 
     Args:
-        name: Name of the encoder with a version number, which increases when the output of the
-            conversion changes. A digest of the engine's version and of the offsets is appended.
+        name: Name and version of the encoder. A digest of the engine's version and the offsets is
+            appended.
     """
     from ctranslate2 import __version__  # noqa: PLC0415  (an optional extra)
 
@@ -80,9 +74,9 @@ def conversion_folder(name: str) -> Path:
 
 
 def load_encoder(folder: Path) -> EncodeWindows:
-    """Load the encoder that `write_encoder` wrote into *folder*. Each pass runs on one core.
+    """Load the encoder that `write_encoder` wrote into *folder*.
 
-    At most `MAX_CONCURRENT` passes may run at the same time.
+    At most `MAX_CONCURRENT` passes may run at the same time, each on one core.
     """
     from ctranslate2 import Encoder, StorageView  # noqa: PLC0415  (an optional extra)
 
@@ -118,7 +112,7 @@ def write_encoder(weights: TransformerWeights, model: str, folder: Path) -> None
 
     Args:
         weights: Weights of all layers.
-        model: Name of the model in the file of activation offsets.
+        model: Name of the model in `OFFSETS_FILE`.
         folder: Empty folder.
     """
     from ctranslate2.specs import TransformerEncoderModelSpec  # noqa: PLC0415
@@ -130,8 +124,7 @@ def write_encoder(weights: TransformerWeights, model: str, folder: Path) -> None
     spec.register_vocabulary([str(number) for number in range(len(weights.token_embeddings))])
     spec.validate()
     spec.save(str(folder))
-    # The engine needs a vocabulary. The full one has a quarter of a million names and would take
-    # longer to read than the weights.
+    # The engine needs a vocabulary. Reading all its names would take longer than the weights.
     (folder / "vocabulary.json").write_text(json.dumps(_VOCABULARY), encoding="utf-8")
 
 
@@ -155,7 +148,7 @@ def _encoder_spec(weights: TransformerWeights, model: str) -> Any:
             for part in ("attention", "inner")
         )
     attention.append(_ZERO)
-    # Each norm subtracts an offset, and the projection that reads its output adds the offset again.
+    # Each norm subtracts an offset, which the next projection adds again.
     _set_norm(encoder.layernorm_embedding, weights.embedding_norm, attention[0])
     for number, (spec, layer) in enumerate(zip(encoder.layer, weights.layers, strict=True)):
         offset, inner_offset = attention[number], inner[number]
@@ -175,18 +168,14 @@ def _set_norm(spec: Any, norm: Affine, offset: Vector) -> None:
 def _set_linear(
     spec: Any, linear: Affine, *, input_offset: Vector = _ZERO, output_offset: Vector = _ZERO
 ) -> None:
-    """Write *linear* into *spec*. The layer adds *input_offset* to its input and *output_offset* to
-    its output.
-    """
+    """Write *linear* into *spec*, which adds the offsets to its input and output."""
     missing = linear.weight @ input_offset if input_offset is not _ZERO else _ZERO
     spec.bias = np.asarray(linear.bias + missing + output_offset, dtype=np.float32)
     quantize(spec, linear.weight, _WEIGHT_STEPS)
 
 
 def quantize(spec: Any, weight: Matrix, steps: float = _WEIGHT_STEPS) -> None:
-    """Write *weight* into *spec* as 8-bit integers. Each row is scaled by its largest absolute
-    value.
-    """
+    """Write *weight* into *spec* as 8-bit integers, scaled by the largest value of each row."""
     largest = np.maximum(weight.max(axis=1), -weight.min(axis=1))
     largest[largest == 0] = steps
     scale = np.asarray(steps / largest, dtype=np.float32)
@@ -197,19 +186,19 @@ def quantize(spec: Any, weight: Matrix, steps: float = _WEIGHT_STEPS) -> None:
 
 
 def cached_conversion(convert: Callable[[Path], None], folder: Path) -> Path:
-    """Return a folder with converted files: the cache folder, or a temporary folder.
+    """Return a folder with converted files.
 
-    If the cache is not writable, each process converts for itself and deletes the result on exit.
+    It is the cache folder or, if that is not writable, a temporary folder of this process.
 
     Args:
-        convert: Function that writes the converted files into the folder that it receives.
+        convert: Function that writes the files into a folder.
         folder: Cache folder.
     """
     if _is_intact(folder):
         return folder
     fresh = _convert_to_temporary(convert, folder)
     if not _is_intact(folder):
-        # Files of this folder that another process has opened remain readable for it.
+        # Files that another process has opened remain readable for it.
         shutil.rmtree(folder, ignore_errors=True)
         with suppress(OSError):
             fresh.replace(folder)
@@ -241,7 +230,7 @@ def _convert_to_temporary(convert: Callable[[Path], None], folder: Path) -> Path
 
 def _remove_abandoned(folder: Path) -> None:
     for other in folder.parent.glob(f"{folder.name}-*"):
-        # Another process may delete the same folder at the same time.
+        # Another process may delete the folder too.
         with suppress(OSError):
             if other.stat().st_mtime < time.time() - _ABANDONED_S:
                 shutil.rmtree(other)

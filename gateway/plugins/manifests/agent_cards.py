@@ -1,9 +1,7 @@
-"""Conversion between A2A agent cards (protocol 0.3 and 1.0) and entries of kind ``agent``. Pure
-functions.
+"""Conversion between A2A agent cards (protocol 0.3 and 1.0) and entries of kind ``agent``.
 
-An agent becomes one entry. Its skills do not become entries. Their tags and examples are added to
-the agent's entry. All other fields of the card (addresses, capabilities, provider, version,
-signatures) become the entry's metadata, unchanged.
+Tags and examples of the skills become those of the entry. Other fields of the card (addresses,
+capabilities, provider, version, signatures, skills) become its metadata, unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from gateway.types import Hints, JsonObject
 MAX_EXAMPLES = 20
 _ENTRY_FIELDS = frozenset({"name", "description"})
 _ADDRESSES = ("supportedInterfaces", "url")
-"""Fields of a card that contain the agent's address, in protocol versions 1.0 and 0.3."""
+"""Fields with the agent's address, in protocol versions 1.0 and 0.3."""
 
 
 class _Card(BaseModel):
@@ -32,7 +30,7 @@ class _Card(BaseModel):
 
 
 def is_card(card: Mapping[str, object]) -> bool:
-    """Return whether the JSON object *card* looks like an agent card."""
+    """Return whether a JSON object looks like an agent card."""
     return "skills" in card or any(key in card for key in _ADDRESSES)
 
 
@@ -41,7 +39,7 @@ def read_card(card: Mapping[str, object], *, where: str, namespace: str = NAMESP
 
     Args:
         card: Parsed JSON of a card of version 0.3 (``url``) or 1.0 (``supportedInterfaces``).
-        where: Path of the card's file, for messages.
+        where: Path of the file, for messages.
         namespace: Namespace of the entry.
 
     Raises:
@@ -71,5 +69,5 @@ def _texts(skills: Sequence[Mapping[str, object]], key: str) -> Iterator[str]:
 
 
 def write_card(entry: Entry) -> JsonObject:
-    """Return the agent card of *entry*. The entry's status and scopes are left out."""
+    """Return the agent card of *entry*, without its status and scopes."""
     return {"name": entry.name, "description": entry.description, "skills": [], **entry.metadata}

@@ -23,15 +23,13 @@ from gateway.runtime.secret_scanner import Span, find_in_arguments, find_secret,
 Client = Literal["claude", "cursor", "vscode"]
 _KEYS = ("command", "args", "env", "envFile", "cwd", "url", "headers", "disabled")
 _IGNORED_KEYS = frozenset({"type", "name", "description", "gallery", "version", "transport"})
-"""Keys in server entries of other clients that are ignored."""
+"""Ignored keys of server entries."""
 _VARIABLE = re.compile(r"\$\{([^}]+)\}")
 _ENV_NAME = re.compile(r"(?:env:)?[A-Za-z_][A-Za-z0-9_]*(?::-.*)?", re.DOTALL)
 
 
 def client_files(client: Client, folder: Path) -> tuple[Path, ...]:
-    """Return the configuration files of *client*: the user's files, then the file of the project
-    *folder*.
-    """
+    """Return the configuration files of *client*: first the user's, last that of a project."""
     home = Path.home()
     files: Mapping[Client, tuple[Path, ...]] = {
         "claude": (
@@ -50,8 +48,7 @@ def server_entries(document: object, folder: Path) -> Iterator[tuple[str, object
 
     Args:
         document: Parsed file.
-        folder: Project folder. If the file has several projects, only servers of this project are
-            included.
+        folder: Project folder. Servers of other projects in the file are left out.
     """
     projects = member(document, "projects")
     for holder in (document, member(document, "mcp"), member(projects, str(folder))):
@@ -60,16 +57,14 @@ def server_entries(document: object, folder: Path) -> Iterator[tuple[str, object
 
 
 def input_descriptions(document: object) -> dict[str, str]:
-    """Return the descriptions of the inputs that a VS Code file asks the user for, keyed by
-    input id.
-    """
+    """Return the descriptions of a VS Code file's inputs for the user, keyed by input id."""
     holders = (document, member(document, "mcp"))
     inputs = [item for holder in holders for item in as_objects(member(holder, "inputs"))]
     return {str(item.get("id")): str(item.get("description") or "") for item in inputs}
 
 
 def member(value: object, key: str) -> object:
-    """Return ``value[key]``, or None if *value* is not an object or the key is missing."""
+    """Return ``value[key]``, or None if that does not exist."""
     return value.get(key) if isinstance(value, dict) else None
 
 
@@ -84,32 +79,29 @@ def is_this_gateway(entry: object) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequiredVariable:
-    """Environment variable that must be set before an imported server can be used."""
+    """Environment variable that an imported server needs."""
 
     variable: str
     server: str
     where: str
-    """Field of the entry that contained the value, such as ``env.API_KEY``, or the question with
-    which the client asked the user for it."""
+    """Field that contained the value, such as ``env.API_KEY``, or the client's question for it."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Conversion:
-    """Converter of server entries. Variables for secrets are named after the server that uses
-    them.
-    """
+    """Converter of server entries, which names variables for secrets after the server."""
 
     inputs: Mapping[str, str] = field(default_factory=dict)
-    """Descriptions of the inputs that a VS Code file asks the user for, keyed by input id."""
+    """Descriptions of a VS Code file's inputs for the user, keyed by input id."""
     project: Path | None = None
     required: list[RequiredVariable] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     secrets: dict[str, str] = field(default_factory=dict)
-    """Secret values, keyed by the variable that replaces them. They are never displayed, and
-    written only to files that contained them before."""
+    """Secret values, keyed by the variable that replaces them. They are never displayed, and only
+    written to files that contained them before."""
 
     def entry(self, name: str, original: object) -> dict[str, object]:
-        """Return this gateway's entry for the server *name* of another client.
+        """Return this gateway's entry for a server of another client.
 
         Raises:
             ConfigError: If the gateway cannot use the server.
@@ -150,7 +142,7 @@ class Conversion:
         return self.hide(server, key, text, key, find_secret(key, text))
 
     def _expand(self, server: str, value: object) -> str:
-        """Return *value* with the variable syntax of other clients converted to ``${NAME}``."""
+        """Return *value* with variables of other clients written as ``${NAME}``."""
         return _VARIABLE.sub(lambda match: self._reference(server, match[0], match[1]), str(value))
 
     def _reference(self, server: str, whole: str, name: str) -> str:
@@ -175,12 +167,13 @@ class Conversion:
         """Return *text* with a secret replaced by a reference to a variable.
 
         Args:
-            server: Name of the server that uses the text.
+            server: Server that uses the text.
             where: Field of the entry, such as ``env.API_KEY``.
             text: Value of the field.
-            name: Name for the variable. Empty means ``secret``.
-            secret: Start and end of the secret in *text*. None leaves the text unchanged, and adds
-                a note if it looks random.
+            name: Name for the variable; empty is ``secret``.
+            secret: Start and end of the secret. None leaves the text unchanged, with a note if it
+                looks
+                random.
         """
         if secret is None:
             if looks_random(text):
@@ -189,14 +182,13 @@ class Conversion:
                 )
             return text
         before, value, after = text[: secret[0]], text[slice(*secret)], text[secret[1] :]
-        # Several servers and clients may use different values of a variable named API_KEY, so the
-        # name begins with the server.
+        # The name begins with the server, because servers may have different values of API_KEY.
         prefix, variable_name = _variable_name(server), _variable_name(name or "secret")
         variable_name = (
             variable_name if variable_name.startswith(f"{prefix}_") else f"{prefix}_{variable_name}"
         )
         names = chain([variable_name], (f"{variable_name}_{number}" for number in count(2)))
-        # If another secret already has this name, a number is appended.
+        # A number is appended if another secret has this name.
         variable = next(name for name in names if self.secrets.setdefault(name, value) == value)
         self._require(variable, server, where)
         return f"{before}${{{variable}}}{after}"
@@ -213,14 +205,12 @@ def _variable_name(name: str) -> str:
 
 
 def table_key(client: Client) -> str:
-    """Return the key of the object that contains the servers in a client's file."""
+    """Return the key of the servers in a client's file."""
     return "servers" if client == "vscode" else "mcpServers"
 
 
 def stdio_entry(client: Client, config: Path) -> dict[str, object]:
-    """Return the entry with which *client*, on this machine, starts this gateway with the file
-    *config*.
-    """
+    """Return the entry with which *client* starts this gateway with the file *config*."""
     command = Path(sys.executable).parent / f"gateway{'.exe' * (sys.platform == 'win32')}"
     arguments = ["serve", "--config", str(config.absolute())]
     if not command.is_file():
@@ -234,8 +224,7 @@ _CLIENTS: Mapping[Client, tuple[str, str]] = {
     "cursor": (".cursor/mcp.json", "${env:GATEWAY_TOKEN}"),
     "vscode": (".vscode/mcp.json", "${input:gateway-token}"),
 }
-"""Path of the client's file in a project, and the client's reference to the gateway's token, keyed
-by client."""
+"""Path of the file in a project, and reference to the gateway's token, keyed by client."""
 _INPUT: Mapping[str, object] = {
     "type": "promptString",
     "id": "gateway-token",
@@ -254,25 +243,24 @@ client = AutoDiscoveryClient(OpenAI(), gateway)
 
 @dataclass(frozen=True, slots=True)
 class ClientSnippet:
-    """Text to copy into the configuration of one client, so that it uses this gateway."""
+    """Text to copy into a client's configuration, so that it uses this gateway."""
 
     client: str
     transport: Literal["stdio", "http"]
     place: str
-    """Place for the text, such as the path of a file in a project."""
+    """Place for the text, such as a path in a project."""
     text: str
-    """JSON or Python. It contains only a reference to the token."""
+    """JSON or Python, with only a reference to the token."""
 
 
 def client_snippets(
     *, config: Path | None = None, url: str = "", needs_token: bool = False
 ) -> tuple[ClientSnippet, ...]:
-    """Return the configurations with which Claude, Cursor, VS Code and OpenAI clients use this
-    gateway.
+    """Return the configurations with which Claude, Cursor, VS Code and OpenAI use this gateway.
 
     Args:
-        config: Configuration file of the gateway, for clients on this machine. None skips them.
-        url: Address at which the gateway serves MCP over HTTP. Empty skips HTTP clients.
+        config: Configuration file of the gateway, for clients on this machine; None skips them.
+        url: Address of MCP over HTTP; empty skips HTTP clients.
         needs_token: True if the address requires a token.
     """
     snippets = []

@@ -1,6 +1,6 @@
-"""Export of selected entities as ``mcp.json``: servers, or a virtual server. Pure functions.
+"""Export of selected entities as ``mcp.json``: servers, or a virtual server.
 
-Secrets are not exported. Each secret in the configuration is replaced by a reference to a variable.
+Secrets in the configuration are replaced by references to variables.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gateway.sources.virtual import VirtualServer, aliases
 from gateway.types import Entity, JsonObject
 
 _ITEM_FIELDS = frozenset(("tools", "prompts", "resources"))
-"""Keys of a server's entry that only list its items. Their values do not contain secrets."""
+"""Keys that only list a server's items, so their values contain no secrets."""
 _REFERENCE = re.compile(r"\$\{([^}]*?)(?::-([^}]*))?\}")
 
 
@@ -31,19 +31,18 @@ class ServerExport:
     document: JsonObject
     """Content of an ``mcp.json``."""
     variables: tuple[RequiredVariable, ...] = ()
-    """Variables that must be set where the export is used, because it does not contain the
-    secrets."""
+    """Variables for the secrets, which must be set where the export is used."""
     missing: tuple[str, ...] = ()
-    """Requested names that are missing from the configuration."""
+    """Requested names that the configuration lacks."""
 
 
 def servers_of(entities: Iterable[Entity]) -> frozenset[str]:
-    """Return the names of the servers of *entities*."""
+    """Return the servers of *entities*."""
     return frozenset(entity.server for entity in entities)
 
 
 def export_servers(text: str, names: Collection[str], *, where: str) -> ServerExport:
-    """Export servers and virtual servers, including the upstreams of virtual servers.
+    """Export servers and virtual servers, with the upstreams of the latter.
 
     Args:
         text: Configuration, an ``mcp.json``.
@@ -84,8 +83,8 @@ def export_virtual_server(
 
     Args:
         name: Name of the virtual server.
-        entities: Entities of the catalog. All except tools of servers are skipped.
-        original: Function that returns the server of a tool, and the tool's name on that server.
+        entities: Entities of the catalog. Only tools of servers are used.
+        original: Function that returns the server of a tool, and the tool's name there.
 
     Raises:
         ConfigError: If the name is not valid.
@@ -103,7 +102,7 @@ def export_virtual_server(
 
 
 def _upstreams(entry: object) -> Iterable[str]:
-    """Yield the names of the servers whose items a virtual server contains."""
+    """Yield the servers whose items a virtual server contains."""
     for kind in ("tools", "resources", "prompts"):
         for alias in as_object(as_object(entry).get(kind)).values():
             target = as_object(alias).get("tool") if isinstance(alias, dict) else alias
@@ -119,7 +118,7 @@ def _without_secrets(conversion: Conversion, server: str, entry: object) -> obje
 
 
 def _mask(conversion: Conversion, server: str, where: str, name: str, value: object) -> object:
-    """Return *value*, a field of a server's entry, with all secrets replaced by references."""
+    """Return *value*, a field of an entry, with references for secrets."""
     if isinstance(value, dict):
         return {
             key: _mask(conversion, server, f"{where}.{key}", key, item)
@@ -147,7 +146,7 @@ def _mask(conversion: Conversion, server: str, where: str, name: str, value: obj
 def _hide_secrets(
     conversion: Conversion, server: str, where: str, text: str, name: str, secret: Span | None
 ) -> str:
-    """Return *text* with *secret*, and then all other secrets in it, replaced by references."""
+    """Return *text* with *secret*, and all other secrets, replaced by references."""
     while secret is not None:
         text = conversion.hide(server, where, text, name, secret)
         secret = _find_secret(name, text)
@@ -155,9 +154,7 @@ def _hide_secrets(
 
 
 def _without_defaults(text: str) -> str:
-    """Return *text* without the default of a reference (``${NAME:-default}``), if the default looks
-    like a secret.
-    """
+    """Return *text* without secret-looking defaults of references (``${NAME:-default}``)."""
 
     def plain(match: re.Match[str]) -> str:
         default = match[2]
@@ -167,8 +164,9 @@ def _without_defaults(text: str) -> str:
 
 
 def _find_secret(name: str, text: str) -> Span | None:
-    """Return start and end of a secret in *text*, or None. References are not secrets. Without
-    references, a text that looks random counts as a secret.
+    """Return start and end of a secret in *text*, or None.
+
+    References are not secrets. A text without references that looks random is a secret.
     """
     spaced = _REFERENCE.sub(lambda match: " " * len(match[0]), text)
     if spaced != text:

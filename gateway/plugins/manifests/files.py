@@ -1,11 +1,9 @@
 """Reading and writing of manifest files: agent cards, skills, ``mcp.json``, bundles and folders.
 
-* All entries of a file are imported, or none. A bundle contains many entries in one JSON file,
-  ``{"version": 1, "entries": [...]}``, without loss.
-* In a folder, unusable files are reported and the other files are read. Links that lead out of the
-  folder are not followed.
-* Agent cards and ``SKILL.md`` files cannot store all fields of an entry, such as status, scopes and
-  other hints. Entries that use such fields are written to a bundle.
+* All entries of a file are imported, or none. In a folder, unusable files are reported and skipped.
+  Links that lead out of the folder are not followed.
+* A bundle is a JSON file that contains entries without loss: ``{"version": 1, "entries": [...]}``.
+* Other files cannot store all fields, such as status and scopes, so a bundle stores such entries.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ from gateway.types import Diagnostic, JsonObject
 
 SKILL = "SKILL.md"
 VERSION = 1
-"""Version number of the bundle format."""
+"""Version of the bundle format."""
 MAX_ENTRIES = 100_000
 MAX_BYTES = 64 * 1024 * 1024
 MAX_SKILL_BYTES = 256 * 1024
@@ -43,9 +41,7 @@ _SLUG_CHARS = 64
 
 
 class _Server(BaseModel):
-    """Fields that are read from a server's entry in an ``mcp.json``. Fields that may contain
-    secrets are left out.
-    """
+    """Fields of a server's entry in an ``mcp.json`` that cannot contain secrets."""
 
     description: str = ""
     command: Any = None
@@ -59,18 +55,18 @@ class Imported:
     entries: tuple[Entry, ...]
     """Entries with unique ids."""
     notes: tuple[Diagnostic, ...] = ()
-    """One diagnostic for each unusable file, with the reason and the remedy."""
+    """Reason and remedy for each unusable file."""
 
 
 def read_manifests(path: Path, *, namespace: str = NAMESPACE) -> Imported:
-    """Read one manifest file, or the manifest files of a folder and the skills in its subfolders.
+    """Read a manifest file, or the manifest files of a folder and the skills in its subfolders.
 
     Args:
         path: ``SKILL.md``, JSON file or folder.
         namespace: Namespace for entries whose file does not name one.
 
     Raises:
-        ConfigError: If *path* does not exist, or is a single file that is unusable.
+        ConfigError: If *path* does not exist, or is an unusable file.
     """
     if not path.is_dir():
         return Imported(entries=read_file(path, namespace=namespace))
@@ -110,10 +106,10 @@ def _read_inside(
     """Read one file of a folder of manifests.
 
     Args:
-        path: The file.
-        folder: The folder.
+        path: File.
+        folder: Folder that contains the file.
         namespace: Namespace for entries whose file does not name one.
-        imported: Entries read earlier and their files, keyed by entry id.
+        imported: Earlier entries and their files, keyed by entry id.
 
     Raises:
         ConfigError: If a link leads out of the folder, or an entry is also in an earlier file.
@@ -133,8 +129,7 @@ def read_file(path: Path, *, namespace: str = NAMESPACE) -> tuple[Entry, ...]:
     """Read all entries of one file.
 
     Raises:
-        ConfigError: If the file is missing, too large or not a manifest. The message has the
-            remedy.
+        ConfigError: If the file is missing, too large or not a manifest.
     """
     where = str(path)
     markdown = path.suffix.casefold() == ".md"
@@ -171,11 +166,10 @@ def _note(detail: str) -> Diagnostic:
 
 
 def _server_entries(document: Mapping[str, object], where: str, namespace: str) -> Iterator[Entry]:
-    """Yield the servers of an ``mcp.json`` as entries. Searches find them, but the gateway does not
-    connect to them.
+    """Yield the servers of an ``mcp.json`` as entries, to which the gateway does not connect.
 
-    Fields that may contain secrets are left out: environment, headers, arguments, and the query and
-    user name of a URL. To use the tools of these servers, add them to the configuration.
+    Environment, headers, arguments, and the query and user of a URL are left out, because they may
+    contain secrets.
     """
     table = document.get("mcpServers", document.get("servers"))
     servers: dict[str, _Server] = read_value(dict[str, _Server], table, where=repr(where))
@@ -203,11 +197,10 @@ def _transport(server: _Server) -> JsonObject:
 
 
 def read_bundle(document: Mapping[str, object], *, where: str) -> tuple[Entry, ...]:
-    """Return the entries of the bundle *document*, which is parsed JSON.
+    """Return the entries of a bundle.
 
     Raises:
-        ConfigError: If the version is not supported or an entry is not valid. The message names the
-            entry.
+        ConfigError: If the version is not supported, or the entry in the message is not valid.
     """
     if document.get("version") != VERSION:
         raise ConfigError(
@@ -230,13 +223,13 @@ def read_bundle(document: Mapping[str, object], *, where: str) -> tuple[Entry, .
 
 
 def bundle(entries: Iterable[Entry]) -> JsonObject:
-    """Return *entries* as the JSON object of a bundle, sorted by id."""
+    """Return *entries* as a bundle, sorted by id."""
     ordered = sorted(entries, key=lambda entry: entry.id)
     return {"version": VERSION, "entries": [entry_to_json(entry) for entry in ordered]}
 
 
 def write_bundle(entries: Iterable[Entry]) -> str:
-    """Return *entries* as the text of a bundle file."""
+    """Return *entries* as the text of a bundle."""
     return _to_text(bundle(entries))
 
 
@@ -245,10 +238,9 @@ def _to_text(document: JsonObject) -> str:
 
 
 def files_of(entries: Sequence[Entry], folder: Path) -> Mapping[Path, str]:
-    """Return the texts of the manifest files that store *entries*, keyed by path in *folder*.
+    """Return the texts of manifest files that store *entries*, keyed by path in *folder*.
 
-    If `read_manifests` reads these files with the namespace of the entries, it returns equal
-    entries.
+    `read_manifests` reads equal entries from them, if it gets their namespace.
     """
     files: dict[Path, str] = {}
     bundled = []
@@ -266,9 +258,7 @@ def files_of(entries: Sequence[Entry], folder: Path) -> Mapping[Path, str]:
 
 
 def _as_file(entry: Entry) -> tuple[str, str] | None:
-    """Return the name and text of a file of its own that stores *entry* without loss. None if only
-    a bundle can store the entry.
-    """
+    """Return name and text of a file for *entry*; None if only a bundle stores it without loss."""
     if entry.kind == "agent":
         card = write_card(entry)
         if entry == read_card(card, where="", namespace=entry.namespace):

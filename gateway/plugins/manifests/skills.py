@@ -1,7 +1,7 @@
-"""Conversion between ``SKILL.md`` files and entries of kind ``skill``. Pure functions.
+"""Conversion between ``SKILL.md`` files and entries of kind ``skill``.
 
-``name`` and ``description`` in the front matter become those of the entry. All other fields become
-metadata, as texts. The text after the front matter becomes the metadata field ``instructions``.
+Fields of the front matter other than ``name`` and ``description`` become metadata, as texts. The
+text after it becomes the metadata field ``instructions``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gateway.types import Hints
 
 _FENCE = "---"
 _MAX_DEPTH = 16
-# The loader of libyaml is ten times as fast and produces the same events. Some wheels lack it.
+# libyaml's loader is ten times as fast, but missing in some wheels.
 _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
@@ -42,8 +42,7 @@ def read_skill(text: str, *, where: str, namespace: str = NAMESPACE) -> Entry:
         namespace: Namespace of the entry.
 
     Raises:
-        ConfigError: If the front matter is missing, not valid, or without name and description. The
-            message contains the remedy.
+        ConfigError: If the front matter is missing, not valid, or without name and description.
     """
     head, body = _split_front_matter(text, where)
     front: _Front = read_value(_Front, _read_yaml(head, where), where=f"{where!r}: front matter")
@@ -88,10 +87,10 @@ def _read_yaml(head: str, where: str) -> object:
 
 
 def _find_problem(events: Iterable[yaml.Event]) -> str:
-    """Return why the YAML could expand to a huge value or be slow to read. "" if it is harmless."""
+    """Return why the YAML could become huge or slow; "" if it is harmless."""
     depth = 0
     for event in events:
-        # References to an anchor (YAML aliases) have the attribute too.
+        # Aliases of an anchor have this attribute too.
         if getattr(event, "anchor", None) is not None:
             return "uses '&' or '*': write the value out"
         depth += isinstance(event, yaml.CollectionStartEvent)
@@ -102,7 +101,7 @@ def _find_problem(events: Iterable[yaml.Event]) -> str:
 
 
 def front_matter(entry: Entry) -> dict[str, object]:
-    """Return the front matter for the ``SKILL.md`` file of *entry*."""
+    """Return the front matter of *entry*."""
     tags = {"tags": list(entry.hints.tags)} if entry.hints.tags else {}
     extra = {key: value for key, value in entry.metadata.items() if key != INSTRUCTIONS}
     front = {"name": entry.name, "description": entry.description, **tags, **extra}
@@ -110,7 +109,7 @@ def front_matter(entry: Entry) -> dict[str, object]:
 
 
 def write_skill(entry: Entry) -> str:
-    """Return the text of the ``SKILL.md`` file for *entry*."""
+    """Return the ``SKILL.md`` file of *entry*."""
     front = front_matter(entry)
     head = yaml.safe_dump(front, allow_unicode=True, sort_keys=False, width=10_000)
     body = entry.metadata.get(INSTRUCTIONS, "")

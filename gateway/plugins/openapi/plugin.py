@@ -11,7 +11,7 @@ from gateway.mcp.servers import ApiOpener, HttpServer
 
 @hookimpl
 def register_sources() -> Mapping[str, ApiOpener]:
-    """Register the opener for server entries with the key ``openapi``."""
+    """Register the key ``openapi``."""
     return {"openapi": _open}
 
 

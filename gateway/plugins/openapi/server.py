@@ -1,9 +1,8 @@
 """MCP server in this process whose tools are the operations of an HTTP API.
 
-* The OpenAPI document and all responses have the same size limits as those of other servers.
-  Requests go only to addresses that the address guard allows.
-* The document is untrusted. It must not name another host, a file or an address to load.
-* The host's headers are sent only to the API and override the arguments of a model.
+* The OpenAPI document is untrusted. It must not name another host, a file or an address to load.
+* Documents and responses have the size limits and the address guard of other servers.
+* The host's headers are sent only to the API, and override arguments of a model.
 """
 
 from __future__ import annotations
@@ -26,19 +25,18 @@ from gateway.runtime.json_schema import objects_in
 _INVALID_CHARACTERS = re.compile(r"[^A-Za-z0-9_.-]+")
 _NAME_CHARS = 64
 MakeRequest: TypeAlias = Callable[[str, Mapping[str, Any], str], Any]
-"""Function that returns an HTTP request, given the name of an operation, its arguments and the base
-address of the API."""
+"""Function that returns an HTTP request for an operation's name, arguments and base address."""
 
 
 async def openapi_server(
     target: HttpServer, client: httpx2.AsyncClient, max_bytes: int
 ) -> Server[Any]:
-    """Return an MCP server in this process whose tools are the operations of an HTTP API.
+    """Return an MCP server whose tools are the operations of an HTTP API.
 
     Args:
         target: Server entry. Its ``openapi`` field is the address or file of the OpenAPI document.
         client: HTTP client with size limits and address guard.
-        max_bytes: Maximum size of a document that is a file, in bytes.
+        max_bytes: Maximum size of a document file.
 
     Raises:
         ConfigError: If the document cannot be read or used.
@@ -83,7 +81,7 @@ async def _read(target: HttpServer, client: httpx2.AsyncClient, max_bytes: int) 
     if _is_same_host(url, target):
         response = await client.get(url, headers=target.headers)
     else:
-        # The document is on another host, which must not receive the API's token.
+        # Another host must not receive the API's token.
         response = await client.get(url, auth=None)
     return response.raise_for_status().content
 
@@ -131,10 +129,10 @@ def _parse(content: bytes) -> tuple[dict[str, Any], list[types.Tool], MakeReques
 
 
 def _base_url(target: HttpServer, document: Mapping[str, Any]) -> str:
-    """Return the base address of the API, from the target or the OpenAPI document.
+    """Return the base address of the API, from the target or the document.
 
     Raises:
-        ConfigError: If the document names a host other than the target's.
+        ConfigError: If the document names another host.
     """
     servers = document.get("servers") or [{}]
     if target.url != target.openapi:

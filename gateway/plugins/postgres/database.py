@@ -1,13 +1,7 @@
-"""Database connections to PostgreSQL: pool, transactions, locks, notifications and errors.
+"""Connections to a PostgreSQL database: pool, transactions, locks, notifications and errors.
 
-Only this module, `gateway.plugins.postgres.pgvector` and `gateway.plugins.postgres.tables` use
-psycopg.
-
-* All tables are in one schema, which records the version of each kind of table. Older tables are
-  upgraded in one transaction under an advisory lock. Newer ones are refused and not changed.
-* There is no circuit breaker. While the server is down, each call fails immediately with the
-  reason. The first call after the server is back succeeds.
-* Errors never contain the password. The address is displayed as host, port and database.
+All tables are in one schema, which records the version of each kind of table. While the server is
+down, each call fails immediately. Errors name host, port and database, but not the password.
 """
 
 from __future__ import annotations
@@ -36,19 +30,19 @@ except ImportError as error:
     raise MissingExtraError("a store in PostgreSQL", "postgres") from error
 
 OnChange = Callable[[str], None]
-"""Function that is called with the name of the changed part, such as ``entries`` or
-``listings/NAME``; "" if anything may have changed."""
+"""Callback that receives the name of a changed part, such as ``entries`` or ``listings/NAME``; ""
+if anything may have changed."""
 
 BUSY_S = 10.0
-"""Maximum time in seconds to wait for a free connection, or for rows that others have locked."""
+"""Maximum number of seconds to wait for a free connection or a locked row."""
 _CONNECTION_DEFAULTS: Mapping[str, str] = {
     "connect_timeout": "5",
-    # If the network silently drops all packets, a call must not hang for hours.
+    # A call must not hang for hours if the network silently drops packets.
     "keepalives_idle": "30",
     "tcp_user_timeout": "30000",
     "application_name": "tool-gateway",
 }
-"""Default connection settings. Settings in the URL take precedence."""
+"""Connection settings, which the URL can override."""
 _MAX_CONNECTIONS = 8
 _IDLE_S = 300.0
 _ROWS_AT_ONCE = 1_000
@@ -74,17 +68,13 @@ class Connection(psycopg.Connection[TupleRow]):
         return self.cursor(binary=True).execute(_translate(statement), values).fetchall()
 
     def each(self, statement: LiteralString, values: Values = ()) -> Iterator[TupleRow]:
-        """Yield the rows of a query. They are fetched in portions, so that they need little
-        memory.
-        """
+        """Yield the rows of a query, which are fetched in portions to save memory."""
         with self.cursor("each", binary=True) as cursor:
             cursor.itersize = _ROWS_AT_ONCE
             yield from cursor.execute(_translate(statement), values)
 
     def write(self, statement: LiteralString, *rows: Values) -> int:
-        """Execute *statement* once for each of *rows*, and return the total number of changed
-        rows.
-        """
+        """Execute *statement* for each of *rows*, and return the total number of changed rows."""
         with self.cursor() as cursor:
             cursor.executemany(_translate(statement), rows)
             return cursor.rowcount
@@ -95,14 +85,12 @@ class Connection(psycopg.Connection[TupleRow]):
         return int(row[0]) if row else 0
 
     def hold(self, *names: str) -> None:
-        """Hold the locks *names* until the end of the transaction. They are taken in a fixed order,
-        which prevents deadlocks.
-        """
+        """Hold locks until the end of the transaction. A fixed order prevents deadlocks."""
         for name in sorted({*names}):
             self.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 1))", (name,))
 
     def skip_flush(self) -> None:
-        """Let this transaction commit without waiting for the disk. A loss of power may undo it."""
+        """Commit this transaction without waiting for the disk. A loss of power may undo it."""
         self.execute("SET LOCAL synchronous_commit = off")
 
 
@@ -112,7 +100,7 @@ class PostgresDatabase(LockingDatabase):
     Args:
         url: ``postgresql://USER:PASSWORD@HOST:PORT/DATABASE``.
         schema: Name of the schema.
-        tables: Tables in the schema.
+        tables: Tables to create in the schema, if missing.
 
     Raises:
         ConfigError: If *url* is not a valid address.
@@ -130,7 +118,7 @@ class PostgresDatabase(LockingDatabase):
         self._process = os.getpid()
 
     def add(self, tables: Schema) -> None:
-        """Add *tables* to the schema. Missing tables are created before the next use."""
+        """Add *tables* to the schema, created before the next use if missing."""
         with self._opening:
             if tables.name not in self._tables:
                 self._tables[tables.name] = tables
@@ -161,7 +149,7 @@ class PostgresDatabase(LockingDatabase):
 
     @contextlib.contextmanager
     def lock(self, name: str) -> Iterator[None]:
-        """Hold the lock *name* while the block runs. Only one process at a time can hold it.
+        """Hold a lock while the block runs. Only one process at a time can hold it.
 
         Raises:
             StoreError: If the lock is not free within `BUSY_S`, or the database cannot be reached.
@@ -173,9 +161,9 @@ class PostgresDatabase(LockingDatabase):
 
     @contextlib.contextmanager
     def try_lock(self, names: Sequence[str]) -> Iterator[Collection[str]]:
-        """Take the locks *names* that are free, without waiting, and yield their names.
+        """Take the locks that are free, without waiting, and yield their names.
 
-        The locks are released when the block, the connection or the process ends.
+        They are released when the block, the connection or the process ends.
 
         Raises:
             StoreError: If the server cannot be reached.
@@ -201,9 +189,9 @@ class PostgresDatabase(LockingDatabase):
 
     @contextlib.contextmanager
     def dedicated_connection(self) -> Iterator[Connection]:
-        """Yield a connection of its own, without a transaction, for statements that take minutes.
+        """Yield a separate connection, without a transaction, for statements that take minutes.
 
-        The server notices within seconds when this process ends.
+        The server ends the statement within seconds after this process ends.
 
         Raises:
             StoreError: If the server cannot be reached or refuses the connection.
@@ -217,15 +205,11 @@ class PostgresDatabase(LockingDatabase):
             yield connection
 
     def is_made(self) -> bool:
-        """Return True without checking that the tables exist, because a check takes as long as
-        reading.
-        """
+        """Return True without a check, because checking the tables takes as long as reading."""
         return True
 
     def is_away(self, error: StoreError, /) -> bool:
-        """Return whether *error* may be temporary, because the server cannot be reached or is
-        busy.
-        """
+        """Return whether *error* may be temporary: the server cannot be reached or is busy."""
         return isinstance(error.__cause__, psycopg.OperationalError)
 
     def size(self, table: str, /) -> int:
@@ -243,11 +227,9 @@ class PostgresDatabase(LockingDatabase):
     def watch(self, on_change: OnChange) -> Callable[[], None]:
         """Call *on_change* from a thread whenever another process changes a table.
 
-        The argument is the name of the changed part. After each connection, including the first
-        one, the argument is "", because earlier changes may have been missed.
-
-        Returns:
-            A function that ends the watch.
+        Each new connection calls it with "", because earlier changes may have been missed. The
+        returned
+        function ends the watch.
         """
         ended = threading.Event()
         work = threading.Thread(target=self._watch, args=(on_change, ended), daemon=True)
@@ -259,7 +241,7 @@ class PostgresDatabase(LockingDatabase):
             with contextlib.suppress(psycopg.Error, StoreError), self._connect() as connection:
                 connection.autocommit = True
                 connection.execute(SQL("LISTEN {}").format(Identifier(_CHANNEL)))
-                # Notifications before this point are lost, so anything may have changed.
+                # Earlier notifications are lost.
                 on_change("")
                 while not ended.is_set():
                     for note in connection.notifies(timeout=_POLL_S):
@@ -279,7 +261,7 @@ class PostgresDatabase(LockingDatabase):
                 pool.putconn(connection)
 
     def _take(self) -> tuple[ConnectionPool[Connection], Connection]:
-        """Return a connection that works, and the pool that it belongs to."""
+        """Return a working connection and its pool."""
         pool = self._open()
         try:
             connection = pool.getconn()
@@ -289,7 +271,7 @@ class PostgresDatabase(LockingDatabase):
         try:
             ConnectionPool.check_connection(connection)
         except psycopg.OperationalError:
-            # The server restarted or is down, so all other connections of this pool are broken too.
+            # The server restarted or is down, so the pool's other connections are broken too.
             pool.putconn(connection)
             self._drop(pool)
             pool = self._open()
@@ -300,8 +282,8 @@ class PostgresDatabase(LockingDatabase):
         with self._opening:
             is_open = self._pool is not None and self._process == os.getpid()
             if not (is_open and self._is_up):
-                # A direct connection fails immediately and gives the reason. The pool would retry
-                # for a long time.
+                # A direct connection fails immediately with the reason. The pool would retry for
+                # long.
                 with self._connect() as connection:
                     upgrade_tables(connection, self._schema, self.place, [*self._tables.values()])
                 self._is_up = True
@@ -338,8 +320,7 @@ class PostgresDatabase(LockingDatabase):
         connection.execute(
             "SELECT set_config('search_path', quote_ident(%s), false),"
             " set_config('lock_timeout', %s, false), set_config('gateway.origin', %s, false),"
-            # If a client machine becomes unreachable, its locks must be released within seconds,
-            # not hours.
+            # Locks of an unreachable client must be released within seconds.
             " set_config('tcp_keepalives_idle', '30', false),"
             " set_config('tcp_keepalives_interval', '10', false),"
             " set_config('tcp_keepalives_count', '3', false)",
@@ -356,9 +337,7 @@ class PostgresDatabase(LockingDatabase):
 
 
 def _parse_url(url: str) -> Mapping[str, Any]:
-    """Return the connection settings in *url*. Error messages do not quote *url*, because it may
-    contain a password.
-    """
+    """Return the connection settings in *url*, which errors do not quote: it has a password."""
     scheme, _, remainder = url.partition("://")
     server, _, path = remainder.partition("/")
     # An unescaped @ in the password would make the rest of the password part of the host.
@@ -378,7 +357,7 @@ def _place(link: Mapping[str, Any], schema: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason of *error* and a remedy. Values of the failed statement are left out."""
+    """Return the reason of *error* and a remedy, without values of the failed statement."""
     first, code = str(error).partition("\n")[0], getattr(error, "sqlstate", None)
     if isinstance(error, UnicodeError) or (isinstance(error, psycopg.DataError) and code is None):
         return f"{_UNSAFE}: remove it"

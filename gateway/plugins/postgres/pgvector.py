@@ -1,10 +1,7 @@
-"""Vector search in PostgreSQL with pgvector: implements
-`gateway.index.engine_vectors.VectorEngine`.
+"""Vector search in PostgreSQL with pgvector.
 
-* Vectors are stored in half precision. The server computes the cosines, so searches do not transfer
-  vectors.
-* Each statement leaves the query planner no choice: a statement with ids cannot use the HNSW index,
-  and a statement that uses the HNSW index has no filter.
+Vectors are stored in half precision, and the server computes the cosines. Statements leave the
+query planner no choice: one with ids cannot use the HNSW index, one that uses it has no filter.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ except ImportError as error:
     raise MissingExtraError("vectors in PostgreSQL", "postgres") from error
 
 KEPT_DAYS = 7
-"""Number of days after which a row of a vector is deleted if nothing used it."""
+"""Number of days after which an unused vector is deleted."""
 _MIN_VERSION = 0, 8
 """First version of pgvector with iterative scans."""
 _RETRY_S = 30.0
@@ -48,8 +45,7 @@ _EXTENSION = (
     " FROM pg_extension WHERE extname = 'vector'"
 )
 _TABLES: Sequence[LiteralString] = (
-    # The day of last use is not in the table of vectors, because those rows are large and indexed,
-    # so updating them is slow.
+    # The day of last use is separate, because updates of the large, indexed vector rows are slow.
     """CREATE TABLE IF NOT EXISTS entity_keys (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     model text COLLATE "C" NOT NULL, key bytea NOT NULL UNIQUE, used date NOT NULL)
     WITH (fillfactor = 80)""",
@@ -58,8 +54,7 @@ _TABLES: Sequence[LiteralString] = (
 )
 _SETTINGS = {
     "jit": "off",
-    # Without these settings, joins read the whole table. That takes four times as long for 20,000
-    # of 200,000 rows.
+    # By default, joins read the whole table: four times slower for 20,000 of 200,000 rows.
     "enable_mergejoin": "off",
     "enable_hashjoin": "off",
     "enable_seqscan": "off",
@@ -67,8 +62,7 @@ _SETTINGS = {
     # Strict order would drop rows that the index returns late. Cosines are computed again anyway.
     "hnsw.iterative_scan": "relaxed_order",
     "hnsw.ef_search": "200",
-    # At these limits on tuples and memory, the index drops near rows and returns distant ones. The
-    # limits are so high that searches end before they are reached.
+    # At these limits, the index would return distant rows. Searches end before they are reached.
     "hnsw.max_scan_tuples": "1000000",
     "hnsw.scan_mem_multiplier": "32",
 }
@@ -87,20 +81,18 @@ _INSERT = """WITH fresh AS (
     INSERT INTO entity_keys (model, key, used) VALUES (%s, %s, CURRENT_DATE)
     ON CONFLICT (key) DO NOTHING RETURNING id
 ) INSERT INTO entity_rows (id, model, numbers) SELECT id, %s, %s::halfvec FROM fresh"""
-# Statement that marks rows as used today. It locks them in the order of their ids, so that
-# concurrent updates do not deadlock.
+# Marks rows as used today. Locks are taken in the order of ids, which prevents deadlocks.
 _TOUCH = SQL("""UPDATE entity_keys AS k SET used = CURRENT_DATE FROM (
     SELECT id FROM entity_keys WHERE {column} = ANY(%s) AND used < CURRENT_DATE
     ORDER BY id FOR UPDATE
 ) AS old WHERE k.id = old.id""")
-# Statement that deletes keys whose rows were deleted by hand.
+# Deletes keys whose rows were deleted by hand.
 _REPAIR = """DELETE FROM entity_keys AS k WHERE key = ANY(%s)
     AND NOT EXISTS (SELECT FROM entity_rows AS r WHERE r.id = k.id)"""
 _CLEAN = """WITH old AS (
     DELETE FROM entity_keys WHERE used < CURRENT_DATE - %s RETURNING id
 ) DELETE FROM entity_rows USING old WHERE entity_rows.id = old.id"""
-# Query for the number of dimensions. It returns a row only if the model has more vectors than the
-# offset.
+# Returns the number of dimensions, if the model has more vectors than the offset.
 _MANY = """SELECT vector_dims(numbers) FROM entity_rows
     WHERE id = (SELECT id FROM entity_keys WHERE model = %s OFFSET %s LIMIT 1)"""
 _IS_INDEXED = "SELECT FROM pg_index WHERE indexrelid = to_regclass(%s) AND indisvalid"
@@ -110,9 +102,9 @@ class PgvectorEngine:
     """A `VectorEngine` with its tables in one schema of a database.
 
     Args:
-        database: Database. The tables are created when first needed.
+        database: Database, in which the tables are created when first needed.
         model: Hexadecimal name of the embedding model.
-        timeout_s: Maximum duration of a search, in seconds.
+        timeout_s: Maximum number of seconds of a search.
     """
 
     def __init__(self, database: PostgresDatabase, model: str, timeout_s: float) -> None:
@@ -121,17 +113,16 @@ class PgvectorEngine:
         self._timeout_s = timeout_s
         self._index = f"entity_rows_hnsw_{model}"
         self._path = ""
-        """PostgreSQL search path: the schema of the tables, then the schema of the extension. Empty
-        before the first use."""
+        """Search path (schemas of the tables and of the extension); empty before the first use."""
         self._started: list[float] = []
         """Start times of the running searches (`time.monotonic`)."""
         self.has_gaps = False
 
     def make(self) -> str:
-        """Create the extension and the tables, if they are missing, and return the search path.
+        """Create the extension and the tables if missing, and return the search path.
 
         Raises:
-            StoreError: If the extension is missing or too old. The message has the remedy.
+            StoreError: If the extension is missing or too old.
         """
         if self._path:
             return self._path
@@ -158,8 +149,8 @@ class PgvectorEngine:
     def _search(self) -> Iterator[Connection]:
         """Open a read transaction for a search.
 
-        If another search has been waiting longer than the timeout, the server hangs. Then fail
-        immediately, because waiting searches would occupy all worker threads.
+        Fail immediately if another search exceeded its timeout, because the server hangs then, and
+        waiting searches would occupy all worker threads.
         """
         now = time.monotonic()
         late = [now - began - self._timeout_s for began in tuple(self._started)]
@@ -176,9 +167,8 @@ class PgvectorEngine:
     def _session(self, timeout_s: float = 0) -> Iterator[Connection]:
         """Open a transaction with the settings for vector searches.
 
-        Args:
-            timeout_s: Timeout of a read transaction, in seconds. 0 opens a write transaction
-                without a timeout.
+        It is read-only with a timeout of *timeout_s* seconds. For 0, it can write and has no
+        timeout.
         """
         settings = {"search_path": self.make(), "statement_timeout": f"{1000 * timeout_s:.0f}"}
         begin = self._database.reading if timeout_s else self._database.transaction
@@ -188,25 +178,19 @@ class PgvectorEngine:
                 connection.execute(_SET, (Jsonb(settings),))
                 yield connection
         except StoreError:
-            # The tables may have been dropped, so the next use checks them.
+            # The tables may have been dropped.
             self._path = ""
             raise
 
     def known(self, keys: Sequence[bytes]) -> Mapping[bytes, int]:
-        """Return the ids of the stored rows among *keys*, keyed by key. Mark these rows as used
-        today.
-        """
+        """Return the ids of the stored rows among *keys*, by key, and mark them as used today."""
         with self._session() as connection:
             connection.execute(_TOUCH.format(column=Identifier("key")), (keys,))
             return dict(connection.cursor(binary=True).execute(_KNOWN, (keys,)).fetchall())
 
     def put(self, rows: Mapping[bytes, Vector]) -> Mapping[bytes, int]:
-        """Store the vectors in *rows* that are missing. Return the row id of each vector, by key.
-
-        Args:
-            rows: Vectors, keyed by the digest that identifies their row.
-        """
-        # Rows are written in sorted order, so that concurrent writes do not deadlock.
+        """Store the vectors that are missing. Return the row ids, keyed by digest like *rows*."""
+        # Sorted writes do not deadlock.
         values = [
             (self._model, key, self._model, _halfvec(row)) for key, row in sorted(rows.items())
         ]
@@ -220,13 +204,13 @@ class PgvectorEngine:
 
         Args:
             vectors: Query vectors, shape (q, d).
-            passes: Returns a mask of the ids that the search may return.
+            passes: Returns a mask of the ids that may be returned.
             count: Number of rows to find for each query vector.
-            limit: Maximum number of rows to read from the index for each query vector.
+            limit: Maximum number of rows to read for each query vector.
 
         Returns:
-            Unique row ids. None if the index is missing, or yields fewer than *count* rows for a
-            query vector.
+            Unique row ids. None if the index is missing or finds fewer than *count* rows for a
+            vector.
         """
         size = Literal(vectors.shape[1])
         statement = _NEAREST.format(model=Literal(self._model), dimensions=size)
@@ -238,27 +222,24 @@ class PgvectorEngine:
                 with connection.cursor("near", binary=True) as cursor:
                     cursor.execute(statement, (_halfvec(vector),))
                     near = _take(cursor, passes, count, limit)
-                # Each query vector needs *count* near rows of its own, because its best row may be
-                # far from the other query vectors. Otherwise the answer of the index is not used.
+                # The best row of this vector may be far from the other vectors.
                 if len(near) < count:
                     return None
                 nearest_ids.append(near)
         return np.unique(np.concatenate(nearest_ids))
 
     def similarities(self, vectors: Matrix, ids: Ids) -> Matrix:
-        """Return the cosine of each query vector with each row of *ids*, shape (q, len(ids))."""
+        """Return the cosine of each vector with each row of *ids*, shape (q, len(ids))."""
         columns = SQL(", ").join([_SIMILARITY] * len(vectors))
         return self._values(columns, [*map(_halfvec, vectors)], ids)
 
     def rows(self, ids: Ids) -> Matrix:
-        """Return the vectors in the rows *ids*, shape (len(ids), d)."""
+        """Return the vectors of the rows *ids*, shape (len(ids), d)."""
         rows: Matrix = self._values(SQL("array_agg(r.numbers::real[])"), [], ids)[0]
         return rows
 
     def _values(self, columns: SQL | Composed, values: Sequence[object], ids: Ids) -> Matrix:
-        """Return each of *columns* for each row of *ids*, shape (number of columns, len(ids),
-        ...).
-        """
+        """Return *columns* for the rows *ids*, shape (number of columns, len(ids), ...)."""
         statement, values = _VALUES.format(columns=columns), [*values, _array(ids)]
         with self._search() as connection:
             cursor = connection.cursor(binary=True)
@@ -274,10 +255,9 @@ class PgvectorEngine:
         return np.array(column_values, dtype=np.float32)[:, np.argsort(places)]
 
     def maintain(self, ids: Ids, few_rows: int) -> None:
-        """Mark the rows *ids* as used today, and delete rows that have not been used for
-        `KEPT_DAYS`.
+        """Mark the rows *ids* as used today, and delete rows unused for `KEPT_DAYS`.
 
-        If the model has more than *few_rows* rows, also create the HNSW index.
+        Create the HNSW index if the model has more than *few_rows* rows.
         """
         touch = _TOUCH.format(column=Identifier("id"))
         with self._session() as connection:
@@ -290,7 +270,7 @@ class PgvectorEngine:
     def _make_index(self, dimensions: int) -> None:
         """Create the HNSW index, unless it exists or another process is creating it.
 
-        Other connections can read and write while it is created.
+        Other connections can read and write meanwhile.
         """
         path = self.make()
         with (
@@ -301,7 +281,7 @@ class PgvectorEngine:
             if not locked or connection.execute(_IS_INDEXED, (self._index,)).fetchone() is not None:
                 return
             name, model = Identifier(self._index), Literal(self._model)
-            # An interrupted attempt may have left an unusable index.
+            # An interrupted attempt may have left an invalid index.
             connection.execute(SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(name))
             statement = SQL(
                 "CREATE INDEX CONCURRENTLY {name} ON entity_rows USING hnsw "
@@ -312,9 +292,7 @@ class PgvectorEngine:
 
 
 def _take(cursor: psycopg.ServerCursor[Any], passes: Passes, count: int, limit: int) -> Ids:
-    """Fetch about *limit* ids from *cursor*, and return the ids that *passes* accepts. Stop earlier
-    if *count* ids pass.
-    """
+    """Fetch about *limit* ids, fewer if *count* ids pass, and return those that pass."""
     near: Ids = np.zeros(0, dtype=np.int64)
     for _ in range(0, limit, _FETCHED):
         ids = np.array(cursor.fetchmany(_FETCHED), dtype=np.int64).reshape(-1)
@@ -325,7 +303,7 @@ def _take(cursor: psycopg.ServerCursor[Any], passes: Passes, count: int, limit: 
 
 
 class _Binary(bytes):
-    """Value in PostgreSQL's binary format. The cast in the statement determines its SQL type."""
+    """Value in PostgreSQL's binary format, with the SQL type of the statement's cast."""
 
 
 class _BinaryDumper(Dumper):

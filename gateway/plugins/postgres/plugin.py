@@ -10,7 +10,7 @@ from gateway.hookspecs import hookimpl
 
 @hookimpl
 def register_databases() -> Mapping[str, Callable[..., object]]:
-    """Register the opener of PostgreSQL stores, keyed by URL scheme."""
+    """Register the opener of PostgreSQL stores."""
     return {"postgresql": _open, "postgres": _open}
 
 

@@ -1,4 +1,4 @@
-"""Store in PostgreSQL, shared by several processes and machines, with encrypted sign-ins."""
+"""Store in PostgreSQL, shared by several processes and machines."""
 
 from __future__ import annotations
 
@@ -24,18 +24,14 @@ SIGN_INS = Schema(
         3: ('CREATE TABLE sign_ins (key text COLLATE "C" PRIMARY KEY, sealed bytea NOT NULL)',)
     },
 )
-"""Table of encrypted sign-ins (OAuth tokens). Without a host key, or in other stores, each sign-in
-is a file or in the keyring."""
+"""Table of encrypted sign-ins (OAuth tokens), used if the host has a key."""
 TABLES = VECTORS, CATALOG, SIGN_INS
 _LOCK_CHARS = 2
-"""Number of leading characters of a hexadecimal key that select its lock: 256 locks for each
-model."""
+"""Number of leading hexadecimal digits of a key that select its lock: 256 locks for each model."""
 
 
 class PostgresClaim:
-    """A `Claim` that uses advisory locks. Keys with the same first two characters share a lock.
-
-    The server has room for only a few thousand locks.
+    """A `Claim` by advisory locks, shared by keys that start alike: the server has room for few.
 
     Args:
         database: Database with the locks.
@@ -51,7 +47,7 @@ class PostgresClaim:
         self._using = threading.Lock()
 
     def take(self) -> Collection[str]:
-        """Lock the claimed keys that are free, and return them. After `release`, return ()."""
+        """Lock the free keys and return them. After `release`, return ()."""
         with self._using:
             if self._is_released:
                 return ()
@@ -68,7 +64,7 @@ class PostgresClaim:
 
 
 class PostgresVectorStore(SqlVectorStore):
-    """A `VectorStore` in one schema. Processes that share the schema compute each vector only once.
+    """A `VectorStore` in one schema, whose processes compute each vector only once.
 
     Args:
         database: Database with the tables of `VECTORS`.
@@ -79,18 +75,18 @@ class PostgresVectorStore(SqlVectorStore):
         self._postgres = database
 
     def claim(self, model_id: str, keys: Sequence[str]) -> PostgresClaim:
-        """Return an object that can lock *keys*. The store is not accessed yet."""
+        """Return an object that can lock *keys*. Nothing is locked yet."""
         return PostgresClaim(self._postgres, model_id, keys)
 
     def vector_engine(self, model: str, *, timeout_s: float) -> PgvectorEngine:
-        """Return the vector engine for the embedding model *model*."""
+        """Return the vector engine for an embedding model."""
         return PgvectorEngine(self._postgres, model, timeout_s)
 
     def check_engine(self) -> None:
-        """Create the extension and the tables of pgvector, if they are missing.
+        """Create the extension and the tables of pgvector, if missing.
 
         Raises:
-            StoreError: If the extension is missing or too old. The message has the remedy.
+            StoreError: If the extension is missing or too old.
         """
         PgvectorEngine(self._postgres, "", 0).make()
 
@@ -98,12 +94,10 @@ class PostgresVectorStore(SqlVectorStore):
 class PostgresStore:
     """A `Store` in one schema of a PostgreSQL database, created when first needed.
 
-    Processes that share the store are notified of each other's changes (`watch`).
-
     Args:
         url: ``postgresql://USER:PASSWORD@HOST:PORT/DATABASE``.
-        schema: Schema of the tables. Use one schema for each separate catalog.
-        vectors: Store of the vectors. None stores them in this schema.
+        schema: Schema of the tables, a separate one for each catalog.
+        vectors: Store of the vectors; None is this schema.
         wall: Clock in seconds since the epoch.
 
     Raises:
@@ -128,27 +122,16 @@ class PostgresStore:
         return f"<{self._database.place}>"
 
     def tables(self, schema: Schema) -> PostgresDatabase:
-        """Return the database of this store, in which the tables of *schema* are created if
-        missing.
-        """
+        """Return the database, in which the tables of *schema* are created if missing."""
         self._database.add(schema)
         return self._database
 
     def sign_in(self, key: str, keys: Sequence[bytes]) -> SqlTokens:
-        """Return the encrypted storage of one sign-in.
-
-        Args:
-            key: Key of the sign-in.
-            keys: Encryption keys of the host. The first one encrypts, all can decrypt.
-        """
+        """Return the encrypted storage of the sign-in *key*, as for `SqlTokens`."""
         return SqlTokens(self._database, key, keys)
 
     def watch(self, on_change: OnChange) -> Callable[[], None]:
-        """Call *on_change* with the name of each part that another process changes.
-
-        Returns:
-            A function that ends the watch.
-        """
+        """Call *on_change* for changes by other processes. The returned function ends the watch."""
         return self._database.watch(on_change)
 
     def close(self) -> None:
@@ -162,8 +145,8 @@ class SqlTokens:
 
     Args:
         database: Database with the table of `SIGN_INS`.
-        key: Key of the row, which identifies the sign-in.
-        keys: Encryption keys of the host. The first one encrypts, all can decrypt.
+        key: Key of the sign-in and of its row.
+        keys: Encryption keys of the host. The first encrypts, all decrypt.
     """
 
     def __init__(self, database: LockingDatabase, key: str, keys: Sequence[bytes]) -> None:
@@ -173,7 +156,7 @@ class SqlTokens:
         self.fault = ""
 
     def read(self) -> str | None:
-        """Return the decrypted sign-in, or None if it is missing or encrypted under another key."""
+        """Return the decrypted sign-in; None if it is missing or encrypted under another key."""
         rows = self._database.rows("SELECT sealed FROM sign_ins WHERE key = ?", (self._key,))
         text = decrypt(self._keys, rows[0][0], place=self._key) if rows else None
         self.fault = (
@@ -196,7 +179,5 @@ class SqlTokens:
         self._database.write("DELETE FROM sign_ins WHERE key = ?", (self._key,))
 
     def lock(self) -> AbstractContextManager[None]:
-        """Hold the lock of this sign-in while the block runs, among all processes that share the
-        database.
-        """
+        """Hold the lock of this sign-in, across processes, while the block runs."""
         return self._database.lock(f"sign-in/{self._key}")

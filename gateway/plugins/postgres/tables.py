@@ -15,17 +15,17 @@ except ImportError as error:
     raise MissingExtraError("a store in PostgreSQL", "postgres") from error
 
 _SHARED_STEPS = 5
-"""Number of the last step of version 0.2, in which all tables shared one step number."""
+"""Last step of version 0.2, in which all tables shared one step number."""
 
 
 def upgrade_tables(
     connection: Connection[Any], schema: str, place: str, tables: Sequence[Schema]
 ) -> None:
-    """Execute the creation and upgrade steps of *tables* that the schema lacks.
+    """Execute the missing creation and upgrade steps of *tables*.
 
     Args:
         connection: Connection in a transaction, whose search path is *schema*.
-        schema: Name of the schema, which is created if missing.
+        schema: Name of the schema, created if missing.
         place: Name of the store in messages.
         tables: All tables that will be used.
 
@@ -34,7 +34,7 @@ def upgrade_tables(
     """
     if tables and not _missing(_versions(connection, schema, place), place, tables):
         return
-    # If several processes start at the same time, only one creates the tables.
+    # Only one of several starting processes creates the tables.
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (schema,))
     exists = "SELECT 1 FROM pg_namespace WHERE nspname = %s"
     if connection.execute(exists, (schema,)).fetchone() is None:
@@ -54,8 +54,7 @@ def upgrade_tables(
             " ON CONFLICT (name) DO UPDATE SET steps = excluded.steps",
             row,
         )
-    # The number written here is higher than any that version 0.2 knows, so version 0.2 refuses the
-    # schema.
+    # Version 0.2 refuses the schema, because it does not know this number.
     connection.execute("CREATE TABLE IF NOT EXISTS version (steps integer NOT NULL)")
     connection.execute("DELETE FROM version")
     connection.execute("INSERT INTO version VALUES (%s)", (_SHARED_STEPS + 1,))
@@ -64,10 +63,10 @@ def upgrade_tables(
 def _missing(
     versions: Mapping[str, int], place: str, tables: Sequence[Schema]
 ) -> Mapping[str, Sequence[LiteralString]]:
-    """Return the statements of *tables* that have not been executed yet, keyed by table name.
+    """Return the missing statements of *tables*, keyed by table name.
 
     Args:
-        versions: Number of executed steps, as `_versions` returns it.
+        versions: Result of `_versions`.
         place: Name of the store in messages.
         tables: All tables that will be used.
     """
@@ -84,7 +83,7 @@ def _missing(
 def _versions(connection: Connection[Any], schema: str, place: str) -> Mapping[str, int]:
     """Return the number of executed steps of each table, keyed by table name.
 
-    Up to version 0.2, all tables shared one number, in the table ``version``. Its key is "".
+    The key "" contains the number that all tables shared up to version 0.2.
     """
     versions = {"": 0}
     name = "SELECT to_regclass(quote_ident(%s) || '.' || %s)"

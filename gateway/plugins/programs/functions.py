@@ -1,7 +1,6 @@
 """Functions that one program may call: found tools, search and call.
 
-Calls of a program are treated like direct calls: arguments are checked, the host is asked if
-necessary, and `Gateway.invoke` runs the tool for the same caller.
+They check arguments and approvals like direct calls, and run as `Gateway.invoke`.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ from gateway.types import Caller, Entity, InvokeResult, JsonObject
 _WORD = re.compile(r"\w+")
 _LINE_CHARS = 90
 _MAX_SHAPES = 10_000
-"""Maximum number of tools whose result shapes are cached."""
+"""Maximum number of tools with cached result shapes."""
 Shapes = Cache[JsonObject]
-"""Shapes of the results that tools without an output schema returned, keyed by caller and digest of
-the tool. The caller is part of the key, because keys of a result may be private data."""
+"""Shapes of results, for tools without an output schema, keyed by caller and digest of the tool.
+The caller is part of the key, because keys of a result may be private."""
 
 
 def new_shapes() -> Shapes:
-    """Return an empty cache of result shapes."""
+    """Return an empty cache."""
     return Cache("shapes", max_items=_MAX_SHAPES)
 
 
@@ -50,15 +49,16 @@ class ProgramFunctions:
     Args:
         gateway: Gateway that finds and runs the tools.
         caller: Caller for whom the program runs.
-        names: Names of the meta-tools. The search and call meta-tools are functions too.
-        entities: Tools, keyed by the names of their functions.
-        any_tool: Allow the call function to use every tool that is visible to the caller. If False,
-            only tools in *entities* or found by a search of the program are allowed.
+        names: Names of the meta-tools; search and call are functions too.
+        entities: Tools, keyed by function name.
+        any_tool: True lets the call function use all visible tools. False restricts it to
+            *entities*
+            and tools that searches of the program found.
         shapes: Cache of result shapes, read and updated.
         task: Task id for the log of calls.
         call_id: The model's id of the call that runs the program.
         can_ask: True if the host can be asked for approvals while the program runs.
-        found: Names of tools that the program's searches found before it paused.
+        found: Names of tools that searches found before the program paused.
     """
 
     gateway: Gateway
@@ -72,10 +72,9 @@ class ProgramFunctions:
     can_ask: bool
     found: set[str] = field(default_factory=set)
     decisions: dict[int, tuple[str, str]] = field(default_factory=dict)
-    """Decisions of the host, keyed by call number. Each one is the tool id and the reason of a
-    refusal, which is empty for an approval."""
+    """Tool id and reason of refusal (empty: approved) of decided calls, keyed by call number."""
     targets: dict[int, tuple[Entity, JsonObject]] = field(default_factory=dict)
-    """Tool and arguments of each call that waits for a decision, keyed by call number."""
+    """Tool and arguments of the calls that wait for a decision, keyed by call number."""
 
     def __post_init__(self) -> None:
         """Declare the functions."""
@@ -93,7 +92,7 @@ class ProgramFunctions:
 
     @property
     def functions(self) -> frozenset[str]:
-        """Names of all functions that the program may call."""
+        """Names of all functions."""
         return frozenset({self.names.search, self.names.call, *self.entities})
 
     @property
@@ -110,11 +109,11 @@ class ProgramFunctions:
         return HEADER + meta_declarations + self.declarations(self.signatures)
 
     def declarations(self, names: Iterable[str]) -> str:
-        """Return the Python declarations of the tools *names*."""
+        """Return the Python declarations of tools; unknown names are skipped."""
         return "".join(self.signatures[name].text for name in names if name in self.signatures)
 
     def named_in(self, code: str) -> list[str]:
-        """Return the names of functions that occur in *code*."""
+        """Return the functions named in *code*."""
         words = {*_WORD.findall(code)}
         return [name for name in self.signatures if name in words]
 
@@ -129,7 +128,7 @@ class ProgramFunctions:
         return {**schema, **inner} if _is_wrapped(schema) and isinstance(inner, dict) else schema
 
     async def answer(self, call: PendingCall) -> CallAnswer:
-        """Answer a call of the program. This method is an `AnswerCall`."""
+        """Answer a call of the program, as an `AnswerCall`."""
         try:
             async with self._turns:
                 return await self._answer(call)
@@ -153,11 +152,10 @@ class ProgramFunctions:
         confirm = self.gateway.options.chat.confirm
         is_asked = needs_approval(entity, confirm, can_ask=self.can_ask)
         is_asked |= target.visibility.decide(entity, self.caller).action == "ask"
-        # The decision is removed, because it applies to one call only, even if a later call has the
-        # same number.
+        # A decision applies to one call only, even if a later call has the same number.
         decided = self.decisions.pop(call.id, None)
         if decided is None and is_asked:
-            # The host must not be asked about a call with invalid arguments.
+            # The host must not be asked about invalid arguments.
             await check_arguments(entity, arguments)
             self.targets[call.id] = entity, arguments
             return CallAnswer(waits=True)
@@ -174,7 +172,7 @@ class ProgramFunctions:
         return self._to_answer(entity, result)
 
     def _target(self, call: PendingCall) -> tuple[str, JsonObject]:
-        """Return the id or name of the tool that *call* names, and the arguments for it."""
+        """Return the tool's id or name and the arguments."""
         if call.name == self.names.call:
             named = {
                 **dict(zip(("name", "arguments"), call.positional, strict=False)),
@@ -232,7 +230,7 @@ class ProgramFunctions:
         return CallAnswer(value=value)
 
     async def ask(self, approve: Approve) -> None:
-        """Ask the host about all waiting calls concurrently, and store the host's decisions."""
+        """Ask the host about all waiting calls concurrently, and store the decisions."""
         waiting, self.targets = self.targets, {}
         async with asyncio.TaskGroup() as group:
             for id_, (entity, arguments) in waiting.items():
@@ -242,14 +240,11 @@ class ProgramFunctions:
                 group.create_task(self._request_approval(call, approve))
 
     async def decide(self, calls: Iterable[WaitingCall], *, is_approved: bool) -> None:
-        """Store a person's decision about *calls*. A call is refused if its tool changed in the
-        meantime.
-        """
+        """Store a person's decision about *calls*. A call of a changed tool is refused."""
         for call in calls:
             await self._request_approval(call, lambda _approval: is_approved)
             if not is_approved:
-                # A refusal stays valid even if the policy no longer requires an approval for the
-                # tool.
+                # A refusal stays valid even if the tool no longer requires an approval.
                 refusal = self.decisions[call.id][1] or f"{call.tool!r} was not approved"
                 self.decisions[call.id] = call.tool, refusal
 
@@ -273,10 +268,9 @@ class ProgramFunctions:
 
 
 def functions_of(tools: ToolList, code: str) -> dict[str, Entity]:
-    """Return the tools that a program may call as functions, keyed by function name.
+    """Return the tools that a program may call, keyed by function name.
 
-    These are the tools that the program's conversation has found. If the conversation is unknown,
-    they are the tools that *code* names.
+    They are the tools found in its conversation or, if that is unknown, the tools named in *code*.
     """
     searchable = tools.searchable
     if searchable is None:
@@ -294,16 +288,12 @@ def functions_of(tools: ToolList, code: str) -> dict[str, Entity]:
 
 
 def _is_wrapped(schema: JsonObject) -> bool:
-    """Return whether *schema* describes a value that is wrapped, ``{"result": …}``, only because
-    MCP requires results to be objects.
-    """
+    """Return whether *schema* only wraps a value, ``{"result": …}``, as MCP requires objects."""
     return [*as_object(schema.get("properties"))] == ["result"]
 
 
 def _value_of(result: InvokeResult) -> object:
-    """Return a tool's structured content. Without it, return the text parsed as JSON, or the
-    text.
-    """
+    """Return a tool's structured content, else its text, parsed if it is JSON."""
     if result.structured is not None:
         return result.structured
     text = result_text(result)

@@ -1,11 +1,8 @@
-"""Sandbox based on Monty, a Rust interpreter for a subset of Python that runs in separate
-processes.
+"""Sandbox based on Monty, a Rust interpreter for a subset of Python, in separate processes.
 
-* Monty's blocking pool is used in threads, because its asynchronous pool aborts the host process at
-  exit (version 1.4).
-* A program that passed the type check is not checked again while its stubs stay the same.
-* Unsupported Python is reported as an error with its line: ``yield``, ``with``, ``match``, most of
-  the standard library.
+Threads use Monty's blocking pool, because its asynchronous pool aborts the host process at exit
+(version 1.4). Unsupported Python is an error with its line: ``yield``, ``with``, ``match``, most of
+the standard library.
 """
 
 from __future__ import annotations
@@ -42,19 +39,19 @@ from gateway.runtime.cache import Cache
 from gateway.runtime.text import digest
 
 _GRACE_S = 0.4
-"""Seconds after the time limit until a worker process that still runs its program is killed."""
+"""Seconds after the time limit until a worker process is killed."""
 _MAX_CHECKED = 256
-"""Maximum number of programs that are remembered as passing the type check."""
+"""Maximum number of programs whose type check is remembered as passed."""
 _STEPS_A_CALL = 4
 _FREE_STEPS = 200
-"""Number of switches from the sandbox to this process that a program may use besides its calls. For
-example, each function name that is used as a value takes one."""
+"""Number of switches from the sandbox to this process besides calls. A function name used as a
+value takes one."""
 _RECURSION = 200
 Begin = Callable[[monty.MontySession, monty.CollectString], monty.SyncSnapshot]
 
 
 def monty_sandbox(options: ProgramsOptions) -> MontySandbox:
-    """Return the sandbox of this process for *options*; its worker processes are shared.
+    """Return the shared sandbox of this process for *options*.
 
     Raises:
         ConfigError: If bubblewrap is required and does not work here.
@@ -64,15 +61,12 @@ def monty_sandbox(options: ProgramsOptions) -> MontySandbox:
 
 @cache
 def _shared_sandbox(_pid: int, processes: int, seconds: float, wrapper: Wrapper) -> MontySandbox:
-    # Each process has its own sandbox, because a forked child must not write to the workers of its
-    # parent.
+    # A forked child must not write to its parent's workers.
     return MontySandbox(processes=processes, seconds=seconds, wrapper=wrapper)
 
 
 def wrapper_in_use(wrapper: Wrapper) -> Path | None:
-    """Return the path of the wrapper program around the workers. None if they run without a
-    wrapper.
-    """
+    """Return the path of the wrapper program around the workers, or None."""
     return None if wrapper == "none" else wrapped(Path(find_monty_binary(None)))
 
 
@@ -81,8 +75,8 @@ class MontySandbox:
 
     Args:
         processes: Maximum number of worker processes.
-        seconds: Maximum computing time of a program, in seconds.
-        wrapper: Program that isolates the workers, see `ProgramsOptions.wrapper`.
+        seconds: Maximum computing time of a program.
+        wrapper: `ProgramsOptions.wrapper`.
 
     Raises:
         ConfigError: If bubblewrap is required and does not work here.
@@ -100,21 +94,20 @@ class MontySandbox:
         self._pool = monty.Monty(
             binary_path=binary,
             max_processes=processes,
-            # Also limits type checks and sleeping, which the computing time does not include.
+            # Also limits type checks and sleeping, which are not computing time.
             request_timeout=seconds + _GRACE_S,
             feed_duration_limit_grace=_GRACE_S,
             turn_duration_limit_grace=_GRACE_S,
         )
         self._pool.__enter__()
-        # One thread for each worker, so that programs that wait for a worker block no other
-        # threads.
+        # Programs that wait for a worker must not block other threads.
         self._threads = ThreadPoolExecutor(processes, thread_name_prefix="programs")
         self._checked = Cache[bool]("programs", max_items=_MAX_CHECKED)
 
     async def run(
         self, program: Program, *, call: AnswerCall, limits: ProgramsOptions
     ) -> ProgramResult:
-        """Run *program*, as `Sandbox.run` specifies. *call* answers its calls."""
+        """Run *program*, as `Sandbox.run` does."""
 
         def begin(session: monty.MontySession, printed: monty.CollectString) -> monty.SyncSnapshot:
             first = session.feed_start(
@@ -138,7 +131,7 @@ class MontySandbox:
         call: AnswerCall,
         limits: ProgramsOptions,
     ) -> ProgramResult:
-        """Continue *program* from *snapshot*, as `Sandbox.resume` specifies."""
+        """Continue *program*, as `Sandbox.resume` does."""
 
         def begin(session: monty.MontySession, printed: monty.CollectString) -> monty.SyncSnapshot:
             return session.load_snapshot(snapshot.state, print_callback=printed)
@@ -162,9 +155,7 @@ class MontySandbox:
 
 
 class _ProgramRun:
-    """One run of a program in one thread. Its calls are answered on the event loop of the
-    caller.
-    """
+    """One run of a program in one thread. The caller's event loop answers its calls."""
 
     def __init__(
         self,
@@ -195,7 +186,7 @@ class _ProgramRun:
     def drive(
         self, pool: monty.Monty, begin: Begin, loop: asyncio.AbstractEventLoop
     ) -> ProgramResult:
-        """Run the program until it ends or pauses. Blocks the thread."""
+        """Run the program, blocking the thread, until it ends or pauses."""
         self._loop = loop
         try:
             return self._drive(pool, begin)
@@ -258,9 +249,7 @@ class _ProgramRun:
             return step.resume()
 
         def function() -> None:
-            """Placeholder for the functions of a program. Monty passes on only the name of the
-            called function.
-            """
+            """Placeholder for a function of the program. Monty passes on only its name."""
 
         function.__name__ = step.variable_name
         return step.resume(value=function)
@@ -268,7 +257,7 @@ class _ProgramRun:
     def _handle_call(self, step: monty.FunctionSnapshot) -> monty.SyncSnapshot:
         name = step.function_name
         if step.is_os_function:
-            # The program must not access files, environment variables or modules of the host.
+            # Programs must not access files, environment variables or modules.
             return step.resume_not_handled()
         if step.object_id is not None or name not in self._program.functions:
             return step.resume({"exc_type": "NameError", "message": f"name {name!r} is unknown"})
@@ -295,8 +284,9 @@ class _ProgramRun:
         """Wait until at least one of the calls *ids* is answered.
 
         Returns:
-            The available answers, keyed by call number. Empty if all calls wait for a person. None
-            at the time limit, or if the run was cancelled.
+            Answers, keyed by call number. Empty if all calls wait for a person. None at the time
+            limit
+            or if the run was cancelled.
         """
         answers: dict[int, Any] = {}
         while not answers and (open_ids := [id_ for id_ in ids if id_ in self._open]):

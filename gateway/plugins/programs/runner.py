@@ -1,10 +1,7 @@
 """`ProgramRunner`: the meta-tool that runs programs of a model over the tools of a gateway.
 
-* The types of a program are checked before it runs, so a wrong program calls no tool. The error
-  contains lines, similar names and the declarations of the used tools.
-* A call that needs approval ends the run with a snapshot. With ``approve``, the host is asked at
-  once, and no worker waits meanwhile. Otherwise, the program is stored until
-  `ProgramRunner.decide`, and any process that shares the store can resume it.
+A call that needs approval ends the run with a snapshot. Without ``approve``, the program waits in
+the store for `ProgramRunner.decide`, and any replica can resume it.
 """
 
 from __future__ import annotations
@@ -54,11 +51,10 @@ R = TypeVar("R", WaitingProgram, KeptValue)
 _QUOTED = re.compile(r"[`\"]([^`\"]+)[`\"]")
 _MAX_PROBLEMS = 10
 _LONG_FIELDS = ("printed", "functions", "waits_for", "problems", "result", "error")
-"""Fields of an answer to the model that may be long, in the order in which they are shortened."""
+"""Fields of an answer that may be long, in the order in which they are shortened."""
 _MAX_ROW_CHARS = 8 * 1024 * 1024
 _MAX_DECLARED_TOOLS = 8
-"""Maximum number of available tools at which all are declared in a type error, if the program names
-none of them."""
+"""Maximum number of available tools that type errors declare if the program names no tool."""
 
 
 class ProgramRequest(StrictModel):
@@ -66,23 +62,19 @@ class ProgramRequest(StrictModel):
 
     code: str = ""
     keep: bool = False
-    """Store the value of the program for later programs instead of returning it to the model."""
+    """True stores the program's value for later programs instead of returning it."""
     previous: str = ""
-    """Key of a value that an earlier program stored. Empty means none."""
+    """Key of a value that an earlier program stored."""
     resume: str = ""
-    """Key of a waiting program to continue. Empty runs *code*."""
+    """Key of a waiting program to continue, instead of running `code`."""
 
 
 class ProgramRunner:
     """Runs programs over one gateway, concurrently and from any loop.
 
     Args:
-        gateway: Gateway with the tools. `Options.programs` sets the limits.
-        sandbox: Sandbox for the programs; None uses Monty in separate processes.
-
-    Raises:
-        MissingExtraError: If Monty is not installed.
-        ConfigError: If bubblewrap is required and does not work here.
+        gateway: Gateway with the tools.
+        sandbox: Sandbox; None is Monty, and raises `MissingExtraError` if it is not installed.
     """
 
     def __init__(self, gateway: Gateway, sandbox: Sandbox | None = None) -> None:
@@ -94,7 +86,7 @@ class ProgramRunner:
             raise MissingExtraError("programs", "programs")
 
     def sandbox(self) -> Sandbox:
-        """Return the sandbox. It starts its processes at the first use."""
+        """Return the sandbox. Raise `ConfigError` if required bubblewrap does not work here."""
         if self._sandbox is None:
             from gateway.plugins.programs.monty import monty_sandbox  # noqa: PLC0415  (an optional extra)
 
@@ -102,9 +94,7 @@ class ProgramRunner:
         return self._sandbox
 
     async def answer(self, meta_call: MetaCall) -> ToolAnswer:
-        """Run or resume the program that the model's call contains, and return the answer for the
-        model.
-        """
+        """Run or resume the program in a model's call, and return the answer for the model."""
         call, arguments = meta_call.call, meta_call.arguments
         try:
             body = await self.run(
@@ -130,22 +120,17 @@ class ProgramRunner:
         approve: Approve | None = None,
         task: str = "",
     ) -> JsonObject:
-        """Run a program, or resume a waiting one.
+        """Run a program, or resume a waiting one. Return the answer for the model.
 
         Args:
-            request: The program.
+            request: Program.
             tools: Tools and caller of the conversation.
-            call_id: The model's id of the call, for telemetry.
-            approve: Function that is asked about calls, according to `ChatOptions.confirm`. None
-                stores the program instead.
-            task: Task id, as for `Gateway.invoke`. A program without one is a task of its own.
-
-        Returns:
-            Answer for the model: ``result`` or ``kept``, ``waiting`` or ``error``.
+            call_id: The model's id of the call.
+            approve: Function that is asked about calls; None stores the program instead.
+            task: Task id, as for `Gateway.invoke`; empty creates one.
 
         Raises:
-            InvalidRequestError: If the program is too long, or the caller has no program or value
-                with the given key.
+            InvalidRequestError: If the program is too long, or its keys are unknown for the caller.
             StoreError: If stored data cannot be read.
         """
         if len(request.code) > self._options.max_code_chars:
@@ -273,16 +258,14 @@ class ProgramRunner:
         return await self._finish(program, functions, result, approve, keep_value=row.keep_value)
 
     async def waiting(self) -> dict[str, WaitingProgram]:
-        """Return the programs that wait for a decision, keyed by program key, oldest first."""
+        """Return the programs that wait for a decision, by key, oldest first."""
         return await in_thread(waiting_programs, program_store(self._gateway.store))
 
     async def decide(self, key: str, *, approved: bool) -> WaitingProgram:
-        """Approve or refuse all calls of a waiting program, and record the change.
-
-        The program continues when its conversation resumes it.
+        """Approve or refuse all calls of a waiting program, which its conversation can then resume.
 
         Raises:
-            InvalidRequestError: If no program waits under *key*, or there is already a decision.
+            InvalidRequestError: If no program under *key* waits for a decision.
         """
         store = program_store(self._gateway.store)
         tools = await in_thread(waiting_tools, store, key)
@@ -291,7 +274,7 @@ class ProgramRunner:
             return await in_thread(decide, store, key, is_approved=approved)
 
     def _text(self, body: JsonObject) -> str:
-        """Return an answer for the model as JSON text, with long fields shortened."""
+        """Return an answer as JSON text, with long fields shortened."""
         limit, text = self._options.output_chars, json.dumps(body, ensure_ascii=False)
         for key in _LONG_FIELDS:
             if len(text) <= limit:
@@ -313,9 +296,7 @@ class ProgramRunner:
 
 
 def _shorten(text: str, room: int) -> str:
-    """Return the longest beginning of *text* that takes at most *room* characters as a JSON
-    string.
-    """
+    """Return the longest start of *text* with at most *room* characters as a JSON string."""
     text = text[: max(0, room)]
     while (size := len(json.dumps(text, ensure_ascii=False)) - 2) > max(0, room):
         text = text[: len(text) * room // size]
@@ -371,7 +352,7 @@ def _waiting_body(key: str, row: WaitingProgram) -> JsonObject:
 def _problems(
     code: str, functions: ProgramFunctions, problems: tuple[Problem, ...]
 ) -> dict[str, object]:
-    """Return the type errors with their lines, and the declarations of the tools in *code*."""
+    """Return the type errors, and the declarations of the tools in *code*."""
     if not problems:
         return {}
     rows = [_problem(functions, problem) for problem in problems[:_MAX_PROBLEMS]]

@@ -1,12 +1,11 @@
 """Sandboxes, which run programs in other processes with access only to the given functions.
 
-A program is Python code. Its calls are answered in this process as `PendingCall`s. Several calls
-may be open at once. A call that has to wait for a person ends the run with a snapshot, from which
-any sandbox of the same kind can continue.
+A program is Python code, which may have several open calls. This process answers them. A call that
+waits for a person ends the run with a snapshot, from which a sandbox of the same kind can continue.
 
-If bubblewrap works on this machine, it isolates the processes a second time. They then run as the
-user nobody, without network, capabilities, other processes, or files except the interpreter and the
-system's libraries.
+If bubblewrap works on this machine, it isolates the processes too: no network, capabilities or
+other
+processes, and no files except the interpreter and the system's libraries.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class PendingCall:
     """An unanswered call of a program."""
 
     id: int
-    """Number that identifies the call in its program."""
+    """Number of the call in its program."""
     name: str
     positional: tuple[object, ...] = ()
     named: JsonObject = field(default_factory=dict)
@@ -42,25 +41,25 @@ class CallAnswer:
     """Answer to a call of a program."""
 
     value: object = None
-    """Result of the call, as JSON."""
+    """Result as JSON."""
     error: str = ""
-    """Error message that the call raises in the program; empty for a result."""
+    """Message of the exception that the call raises in the program; empty for a result."""
     error_type: str = "RuntimeError"
-    """Name of the built-in Python exception that the call raises for an error."""
+    """Name of that built-in exception."""
     waits: bool = False
-    """True if the call has to wait for a person's decision."""
+    """True if a person has to decide about the call."""
 
 
 AnswerCall = Callable[[PendingCall], Awaitable[CallAnswer]]
-"""Function that answers a call. It must not raise errors that a program can cause."""
+"""Function that answers a call. It does not raise errors that a program can cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Error that the type checker found in a program."""
+    """Error of the type checker."""
 
     line: int
-    """Line number in the program, from 1."""
+    """Line number, from 1."""
     message: str
     code: str = ""
 
@@ -70,11 +69,11 @@ class ProgramSnapshot:
     """State of a program whose calls wait for a decision."""
 
     state: bytes
-    """Opaque state of the interpreter, for sandboxes of the same kind and version. It contains the
-    program's data."""
+    """State of the interpreter, including the program's data, for sandboxes of the same kind and
+    version."""
     waiting: tuple[PendingCall, ...]
     calls: int
-    """Number of calls that the program has made so far."""
+    """Number of calls so far."""
     printed: str = ""
 
 
@@ -83,39 +82,39 @@ class ProgramResult:
     """Result of a run of a program: a value, an error or a snapshot."""
 
     value: object = None
-    """Value of the program's last expression, as JSON."""
+    """Value of the last expression, as JSON."""
     printed: str = ""
     calls: int = 0
     error: str = ""
-    """Error that ended the program, with its line if known. Empty without an error."""
+    """Error that ended the program, with its line if known; else empty."""
     problems: tuple[Problem, ...] = ()
-    """Errors of the type checker. If there are any, the program did not run."""
+    """Errors of the type checker, which kept the program from running."""
     snapshot: ProgramSnapshot | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """Code of a program, and the functions that it may call."""
+    """Code of a program, and its functions."""
 
     code: str
     functions: Collection[str]
-    """Names of the functions that the program may call. All are asynchronous."""
+    """Names of the asynchronous functions that the program may call."""
     stubs: str = ""
     """Declarations of the functions, for the type checker."""
     inputs: Mapping[str, object] = field(default_factory=dict)
-    """Global variables of the program: JSON values, keyed by name."""
+    """Global variables of the program, as JSON values, keyed by name."""
 
 
 class Sandbox(Protocol):
-    """Runs programs. May be used from any loop and any thread."""
+    """Runs programs, from any loop and any thread."""
 
     async def run(
         self, program: Program, *, call: AnswerCall, limits: ProgramsOptions
     ) -> ProgramResult:
-        """Check the types of *program*, and run it if they are valid.
+        """Run *program* if its types are valid.
 
         Args:
-            program: The program.
+            program: Program.
             call: Function that answers the program's calls.
             limits: Limits of computing time, calls and output.
         """
@@ -128,13 +127,13 @@ class Sandbox(Protocol):
         call: AnswerCall,
         limits: ProgramsOptions,
     ) -> ProgramResult:
-        """Continue a program from *snapshot*. First, its waiting calls are answered.
+        """Continue a program from *snapshot*, after its waiting calls are answered.
 
         Args:
-            program: The program's functions. The snapshot contains the rest of the program.
+            program: Functions of the program; the snapshot contains its code.
             snapshot: Snapshot of an earlier run.
-            call: Function that answers calls, beginning with the waiting calls.
-            limits: Limits, as in the earlier run. The computing time starts again at zero.
+            call: Function that answers the waiting and further calls.
+            limits: Limits as before. The computing time starts again at zero.
         """
 
 
@@ -145,11 +144,9 @@ _TIMEOUT_S = 10.0
 
 @cache
 def wrapped(binary: Path) -> Path | None:
-    """Return the path of a script that runs *binary* in bubblewrap. None if bubblewrap does not
-    work here.
+    """Return the path of a script that runs *binary* in bubblewrap; None if that does not work.
 
-    The script is tested with ``--version``, because some systems forbid user namespaces. It is
-    deleted when this process ends.
+    The script is tested first, because some systems forbid user namespaces.
     """
     program = shutil.which("bwrap")
     if program is None:
@@ -162,7 +159,7 @@ def wrapped(binary: Path) -> Path | None:
     folder = Path(tempfile.mkdtemp(prefix="gateway-programs-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     script = folder / "program"
-    # Monty accepts only the path of its binary, so a script adds the arguments for bubblewrap.
+    # Monty accepts only a path, without arguments for bubblewrap.
     script.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n', encoding="utf-8")
     script.chmod(0o700)
     return script

@@ -1,9 +1,7 @@
-"""Shapes of tool results as JSON Schemas, and conversion of sandbox values to JSON. Pure functions.
+"""Shapes of tool results as JSON Schemas, and conversion of sandbox values to JSON.
 
 A shape is the narrowest schema that all results so far match: keys in every result are required,
 and different types become alternatives.
-
-Values that enter or leave a sandbox are JSON of limited size and depth.
 """
 
 from __future__ import annotations
@@ -19,18 +17,17 @@ from gateway.runtime.json_schema import as_objects
 from gateway.types import JsonObject
 
 MAX_KEYS = 32
-"""Maximum number of keys of an object whose keys are listed in its shape. Larger objects are
-mappings with arbitrary keys."""
+"""Maximum number of keys in a shape. Larger objects are mappings with any keys."""
 MAX_CHOICES = 4
 _MAX_ITEMS = 50
-"""Maximum number of items of a list that are examined for its shape."""
+"""Maximum number of list items that are examined."""
 _MAX_DEPTH = 6
 ANY: JsonObject = {}
 Shape = JsonObject
 
 
 def shape_of(value: object, depth: int = _MAX_DEPTH) -> Shape:
-    """Return the shape of a JSON value. Parts nested deeper than *depth* have the shape `ANY`."""
+    """Return the shape of a JSON value, with `ANY` for parts deeper than *depth*."""
     if depth <= 0:
         return ANY
     if isinstance(value, Mapping):
@@ -69,7 +66,7 @@ def _choices(shape: Shape) -> Sequence[Shape]:
 
 
 def _same_kind(first: Mapping[str, Any], second: Mapping[str, Any]) -> Shape | None:
-    """Return one shape for two shapes of the same JSON type. None if the types differ."""
+    """Return one shape for two shapes of the same JSON type; None if the types differ."""
     kinds = {first.get("type"), second.get("type")}
     if kinds == {"integer", "number"}:
         return {"type": "number"}
@@ -107,9 +104,7 @@ _TEXT_TYPES = (datetime, date, time, Decimal)
 
 
 class ValueRefusedError(ValueError):
-    """The value is not JSON, is too large, or is nested too deeply. A value that contains itself is
-    also nested too deeply.
-    """
+    """The value is not JSON, is too large, or is nested too deeply."""
 
 
 class _Budget:
@@ -128,11 +123,10 @@ class _Budget:
 def to_json(value: object) -> object:
     """Convert *value* to JSON: tuples and sets become lists, dates and decimals become texts.
 
-    Only exact built-in types are accepted, so no code of other classes runs.
+    Only exact built-in types are converted, so no code of other classes runs.
 
     Raises:
-        ValueRefusedError: If the value contains another type or a number that is not finite, is too
-            large, or is nested too deeply.
+        ValueRefusedError: If the value has another type, is infinite, too large or too deep.
     """
     return _convert(value, MAX_DEPTH, _Budget())
 

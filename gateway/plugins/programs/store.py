@@ -1,4 +1,4 @@
-"""Storage of programs that wait for a person, and of values that programs stored."""
+"""Storage of programs that wait for a person, and of values for later programs."""
 
 from __future__ import annotations
 
@@ -18,34 +18,30 @@ from gateway.storage.protocol import TableStore
 from gateway.types import Caller, JsonObject
 
 MAX_ROWS = 200
-"""Maximum number of rows of one caller, so that a model in a loop cannot fill the disk."""
+"""Maximum number of rows of one caller. A model in a loop cannot fill the disk."""
 
 
 class ProgramStore(Protocol):
-    """Storage of rows, which are JSON texts with a text as key. May be used from any thread and by
-    several processes at once.
-    """
+    """Storage of JSON texts, keyed by text, for any thread and several processes."""
 
     def put(self, key: str, row: str, *, keep_s: float, most: int) -> None:
-        """Store *row* under *key*, and delete old rows.
+        """Store *row*, and delete rows that are too old or too many.
 
         Args:
             key: Prefix that identifies the caller, a point, and a random part.
             row: JSON text.
-            keep_s: Rows older than this number of seconds are deleted.
+            keep_s: Maximum age of rows in seconds.
             most: Maximum number of rows with the same prefix. The oldest are deleted.
         """
 
     def read(self, key: str) -> str | None:
-        """Return the row under *key*. None if it does not exist."""
+        """Return the row under *key*, or None."""
 
     def replace(self, key: str, old: str, new: str) -> bool:
-        """Replace the row *old* by *new*. Return False if the row under *key* is no longer
-        *old*.
-        """
+        """Replace the row *old* by *new*. Return False if another row is under *key*."""
 
     def take(self, key: str) -> str | None:
-        """Delete the row under *key* and return it. Of concurrent calls, only one gets the row."""
+        """Delete the row under *key* and return it, to only one of concurrent calls."""
 
     def rows(self) -> Mapping[str, str]:
         """Return all rows by key, oldest first."""
@@ -74,7 +70,7 @@ def program_store(store: object) -> ProgramStore:
 
 
 def new_key(caller: JsonObject) -> str:
-    """Return a random key that cannot be guessed. All keys of *caller* have the same prefix."""
+    """Return an unguessable key. All keys of *caller* have the same prefix."""
     return f"{digest(json.dumps(caller))[:12]}.{secrets.token_urlsafe(18)}"
 
 
@@ -82,9 +78,9 @@ class WaitingCall(StrictModel):
     """A call of a program that waits for a person's decision."""
 
     id: int
-    """Number that identifies the call in its program."""
+    """Number of the call in its program."""
     tool: str
-    """Canonical id of the called tool."""
+    """Canonical id of the tool."""
     arguments: dict[str, object]
     digest: str
     """Digest of the tool's definition at the time of the call."""
@@ -97,19 +93,18 @@ class WaitingProgram(StrictModel):
 
     kind: Literal["program"] = "program"
     caller: dict[str, object]
-    """Caller for whom the program runs, in the form of `caller_row`."""
+    """Caller in the form of `caller_row`."""
     functions: dict[str, str]
-    """Ids of the tools that the program may call, keyed by function name."""
+    """Ids of the program's tools, keyed by function name."""
     calls: tuple[WaitingCall, ...]
     snapshot: ProgramSnapshot
-    """State from which the program continues."""
     task: str
     keep_value: bool
     any_tool: bool
     found: tuple[str, ...] = ()
-    """Names of tools that the program's searches have found."""
+    """Names of tools that searches of the program found."""
     approved: bool | None = None
-    """Decision of a person: True if approved, False if refused. None while there is no decision."""
+    """Decision of a person; None until there is one."""
 
 
 class KeptValue(StrictModel):
@@ -125,13 +120,13 @@ _ROW: TypeAdapter[Row] = TypeAdapter(Annotated[Row, Field(discriminator="kind")]
 
 
 def read_row(store: ProgramStore, key: str) -> tuple[str, Row] | None:
-    """Return the row under *key* as stored text and as parsed object. None if it does not exist."""
+    """Return the row under *key* as stored text and as parsed object, or None."""
     text = store.read(key)
     return None if text is None else (text, _ROW.validate_json(text))
 
 
 def caller_row(caller: Caller) -> JsonObject:
-    """Return *caller* as JSON. Only an equal caller can use rows that were stored for it."""
+    """Return *caller* as JSON. Only an equal caller can use its rows."""
     return {
         "user": caller.user,
         "tenant": caller.tenant,
@@ -141,7 +136,7 @@ def caller_row(caller: Caller) -> JsonObject:
 
 
 def waiting_programs(store: ProgramStore) -> dict[str, WaitingProgram]:
-    """Return the waiting programs of all callers, keyed by program key, oldest first."""
+    """Return the waiting programs of all callers, by key, oldest first."""
     rows = ((key, _ROW.validate_json(text)) for key, text in store.rows().items())
     return {
         key: row for key, row in rows if isinstance(row, WaitingProgram) and row.approved is None
@@ -149,20 +144,16 @@ def waiting_programs(store: ProgramStore) -> dict[str, WaitingProgram]:
 
 
 def waiting_tools(store: ProgramStore, key: str) -> list[str]:
-    """Return the ids of the tools that the program under *key* waits to call. Empty if there is no
-    such program.
-    """
+    """Return the ids of the tools that a program waits to call; empty if it does not exist."""
     _, row = read_row(store, key) or ("", None)
     return [call.tool for call in row.calls] if isinstance(row, WaitingProgram) else []
 
 
 def decide(store: ProgramStore, key: str, *, is_approved: bool) -> WaitingProgram:
-    """Approve or refuse all calls of a waiting program.
-
-    The program continues when its conversation resumes it, in any process that shares the store.
+    """Approve or refuse all calls of a waiting program, which any replica can then resume.
 
     Raises:
-        InvalidRequestError: If no program waits under *key*, or there is already a decision.
+        InvalidRequestError: If no program under *key* waits for a decision.
     """
     text, row = read_row(store, key) or ("", None)
     if not isinstance(row, WaitingProgram) or row.approved is not None:

@@ -1,14 +1,12 @@
-"""Python declarations of tools, generated from their JSON Schemas. The type checker and the model
-read them. Pure functions.
+"""Python declarations of tools, generated from JSON Schemas for the type checker and the model.
 
     SendInvoiceResult = TypedDict("SendInvoiceResult", {"id": str, "total": NotRequired[float]})
     async def send_invoice(*, customer: str, amount: float = ...) -> SendInvoiceResult: ...
 
 * Types that Python cannot express are ``Any``. Objects and lists in arguments have loose types,
-  because a program builds them from untyped parts. Arguments are checked when the call is made.
-* An argument that the schema does not contain is a type error, unless the schema allows others.
-* Names that are invalid in Python are changed. If names of arguments are invalid, all arguments are
-  given as one object.
+  because a program builds them from untyped parts. Each call checks its arguments.
+* Arguments outside the schema are a type error, unless the schema allows them.
+* Invalid Python names are changed. If names of arguments are invalid, one object contains them all.
 """
 
 from __future__ import annotations
@@ -25,9 +23,7 @@ from gateway.types import JsonObject
 
 MAX_DEPTH = 8
 MAX_CLASSES = 60
-"""Maximum number of classes in the declaration of one tool. The remaining objects are a plain
-``dict``.
-"""
+"""Maximum number of classes in one declaration. Further objects are a plain ``dict``."""
 _MAX_LITERALS = 40
 _DOC_CHARS = 160
 HEADER = """\
@@ -46,17 +42,15 @@ class Signature:
     """Declaration of a tool as a Python function."""
 
     name: str
-    """Name of the function."""
     parameters: tuple[str, ...]
-    """Names of the arguments."""
     is_object: bool
-    """True if the arguments are given as one object, because their names are invalid in Python."""
+    """True if the arguments are one object, because their names are invalid in Python."""
     text: str
-    """Python code of the declaration, after the classes that it needs."""
+    """Python code of the function and its classes."""
 
 
 def identifiers(names: Iterable[str], reserved: Iterable[str] = ()) -> dict[str, str]:
-    """Return a unique Python identifier for each of *names*, different from *reserved*."""
+    """Return a unique Python identifier for each name, none of them *reserved*."""
     used, identifier_of = {*_RESERVED, *reserved}, dict[str, str]()
     for name in names:
         base = re.sub(r"\W", "_", name)
@@ -125,19 +119,16 @@ def _is_argument(name: str) -> bool:
 
 @dataclass(slots=True)
 class _Writer:
-    """Writer for the types in one schema. It collects the classes for the schema's objects."""
+    """Writer for the types in one schema, which collects the classes of its objects."""
 
     root: JsonObject
     is_input: bool
     classes: dict[str, str] = field(default_factory=dict)
     _open: set[str] = field(default_factory=set)
-    """Schema references that are being resolved. A reference that is already open belongs to an
-    object that contains its own type."""
+    """Schema references that are being resolved, so that recursive types end."""
 
     def type_of(self, schema: object, name: str, depth: int = MAX_DEPTH) -> str:
-        """Return the Python type for *schema*. An object becomes a class that is named *name*, or
-        similar if that name is used.
-        """
+        """Return the Python type for *schema*. An object is a class called *name* or similar."""
         if not isinstance(schema, Mapping) or depth <= 0:
             return "Any"
         if "$ref" in schema:
@@ -173,8 +164,7 @@ class _Writer:
         item = self.type_of(schema.get("items"), f"{name}Item", depth - 1)
         if not self.is_input:
             return f"list[{item}]"
-        # A program passes lists with element types of its own, which only Sequence accepts. But a
-        # text is also a sequence of texts, so lists of texts stay lists.
+        # Sequence accepts lists with other element types. But a text is also a sequence of texts.
         return "list[str]" if item == "str" or "Literal" in item else f"Sequence[{item}]"
 
     def _object(self, schema: Mapping[str, object], name: str, depth: int) -> str:
@@ -195,8 +185,9 @@ class _Writer:
             part = re.sub(r"\W", "", key.title())
             kind = self.type_of(value, f"{class_name}{part}", depth - 1)
             rows.append(f"{json.dumps(key)}: {kind if key in required else f'NotRequired[{kind}]'}")
-        # The class moves after the classes that it needs. It is written as a call of TypedDict,
-        # because keys may be any text.
+        # The class moves after the classes that it needs. TypedDict is called, because keys may be
+        # any
+        # text.
         del self.classes[class_name]
         self.classes[class_name] = (
             f'{class_name} = TypedDict("{class_name}", {{{", ".join(rows)}}})\n'

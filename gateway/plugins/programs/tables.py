@@ -1,4 +1,4 @@
-"""Database table of programs, which implements `gateway.plugins.programs.store.ProgramStore`."""
+"""Database table of programs."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ PROGRAMS = Schema(
 
 
 class SqlPrograms:
-    """A `ProgramStore` in a database.
+    """A `gateway.plugins.programs.store.ProgramStore` in a database.
 
     Args:
         database: Database with the table `PROGRAMS`.
-        wall: Clock that returns seconds since the epoch.
+        wall: Clock in seconds since the epoch.
     """
 
     def __init__(self, database: Database, *, wall: Clock = time.time) -> None:
@@ -39,10 +39,9 @@ class SqlPrograms:
         self._wall = wall
 
     def put(self, key: str, row: str, *, keep_s: float, most: int) -> None:
-        """Store *row* and delete old rows, as `ProgramStore.put` specifies."""
+        """Store *row*, as `ProgramStore.put` does."""
         now = self._wall()
-        # The deletions are separate statements, so that two writers that delete the same rows
-        # cannot deadlock.
+        # Separate statements, because two writers that delete the same rows could deadlock.
         self._database.write("DELETE FROM programs WHERE at < ?", (now - keep_s,))
         self._database.write(
             """INSERT INTO programs VALUES (?, ?, ?)
@@ -50,8 +49,7 @@ class SqlPrograms:
             (key, now, row),
         )
         if owner := key.rpartition(".")[0]:
-            # In sort order, the character after a point is a slash, so this range contains all keys
-            # of an owner.
+            # The character after a point is a slash, so this range contains all keys of an owner.
             bound = {"first": f"{owner}.", "end": f"{owner}/", "most": most}
             query = """DELETE FROM programs WHERE key >= :first AND key < :end
                 AND key NOT IN (SELECT key FROM programs WHERE key >= :first AND key < :end
@@ -59,30 +57,30 @@ class SqlPrograms:
             self._database.write(query, bound)
 
     def read(self, key: str) -> str | None:
-        """Return the row under *key*. A missing database file is not created."""
+        """Return the row under *key*, without creating the database file."""
         if not self._database.is_made():
             return None
         rows = self._database.rows("SELECT row FROM programs WHERE key = ?", (key,))
         return str(rows[0][0]) if rows else None
 
     def replace(self, key: str, old: str, new: str) -> bool:
-        """Replace the row *old* by *new*, as `ProgramStore.replace` specifies."""
+        """Replace the row *old* by *new*, as `ProgramStore.replace` does."""
         query = "UPDATE programs SET row = ? WHERE key = ? AND row = ?"
         return self._database.write(query, (new, key, old)) > 0
 
     def take(self, key: str) -> str | None:
-        """Delete the row under *key* and return it, as `ProgramStore.take` specifies."""
+        """Delete the row under *key* and return it, as `ProgramStore.take` does."""
         with self._database.transaction() as session:
             rows = session.rows("SELECT row FROM programs WHERE key = ? FOR UPDATE", (key,))
             session.write("DELETE FROM programs WHERE key = ?", (key,))
         return str(rows[0][0]) if rows else None
 
     def rows(self) -> Mapping[str, str]:
-        """Return all rows by key. A missing database file is not created."""
+        """Return all rows by key, without creating the database file."""
         if not self._database.is_made():
             return {}
         return dict(self._database.rows("SELECT key, row FROM programs ORDER BY at, key"))
 
     def close(self) -> None:
-        """Close the database; the next use opens it again."""
+        """Close the database. The next use opens it again."""
         self._database.close()

@@ -1,12 +1,10 @@
 """Servers that could be added to the catalog, from the bundled list and a registry.
 
-* Only the registry that the host configured is fetched. A complete answer is stored and used for
-  `ProvisionOptions.cache_s`, by default a day. While the registry cannot be reached, the stored
-  answer is used, whatever its age.
+* A complete answer of the configured registry is stored for `ProvisionOptions.cache_s`. While the
+  registry cannot be reached, an older answer is used.
 * Names and descriptions form a separate catalog, searched with the gateway's strategy and embedder,
   so confidences are comparable with those of tools.
-* The bundled list has the format of a registry's answer. The name, version and purpose of each
-  entry were checked, but not its safety.
+* In the bundled list, name, version and purpose of each entry were checked, but not its safety.
 """
 
 from __future__ import annotations
@@ -42,13 +40,12 @@ from gateway.types.listing import Listing
 
 _BUNDLED_FILE = Path(__file__).with_name("bundled_servers.json")
 _SOURCE_NAME = "mcp-server"
-"""Source name for all entries while they are ranked. As part of every id, it does not affect the
-ranking."""
+"""Source name of all ranked entries. It is in every id, so it does not affect the ranking."""
 
 
 @cache
 def bundled_servers() -> tuple[RegistryEntry, ...]:
-    """Return the entries of the bundled list of servers, in the order of its file."""
+    """Return the entries of the bundled list, in the order of its file."""
     raw = json.loads(_BUNDLED_FILE.read_text(encoding="utf-8"))
     return tuple(parse_entry(item, source=BUNDLED) for item in raw)
 
@@ -56,14 +53,14 @@ def bundled_servers() -> tuple[RegistryEntry, ...]:
 async def available_servers(
     options: ProvisionOptions, upstream: UpstreamOptions, folder: Path
 ) -> tuple[list[RegistryEntry], list[Diagnostic]]:
-    """Return the servers in the bundled list and the configured registry, without duplicate names.
+    """Return the servers in the bundled list and the configured registry.
 
-    If both have a name, the bundled entry is used, because it was checked.
+    A bundled entry replaces a registry entry of the same name, because it was checked.
 
     Args:
-        options: Registry, limits, and whether the bundled list is used.
+        options: Registry and limits, and whether the bundled list is used.
         upstream: Limits of a connection.
-        folder: Folder with the stored answers of registries.
+        folder: Folder with stored answers.
 
     Raises:
         ConfigError: If the URL of the registry is not allowed.
@@ -88,8 +85,7 @@ async def _registry_answer(
     folder: Path,
     diagnostics: list[Diagnostic],
 ) -> Sequence[object]:
-    """Return the server items of the registry: from the stored answer if it is recent enough or the
-    registry cannot be reached, else from a new answer.
+    """Return the items of the registry, or the stored ones if they are recent or it is unreachable.
 
     Failures are added to *diagnostics*.
     """
@@ -134,24 +130,23 @@ def _read_answer(path: Path) -> list[object] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerCandidate:
-    """A server in a registry, and the confidence that it serves the intent."""
+    """A server in a registry."""
 
     entry: RegistryEntry
     confidence: float
-    """Calibrated confidence, 0 to 1, as for a match."""
+    """Calibrated confidence that the server serves the intent, 0 to 1."""
 
 
 async def rank_servers(
     gateway: Gateway, entries: Sequence[RegistryEntry], intent: str, *, limit: int, max_ranked: int
 ) -> tuple[ServerCandidate, ...]:
-    """Return the servers most likely to serve *intent*, best first. Empty if no server is likely
-    to.
+    """Return the servers likely to serve *intent*, best first.
 
     Args:
-        gateway: Gateway whose search strategy and embedder rank the entries.
+        gateway: Gateway with the strategy and embedder for ranking.
         entries: Entries in any order. Equal scores are ordered by name.
         intent: Task that the server should serve.
-        limit: Maximum number of returned candidates.
+        limit: Maximum number of candidates.
         max_ranked: Maximum number of entries to embed, preselected by words. Embedding a whole
             registry would take minutes.
     """
@@ -180,7 +175,7 @@ async def _search(
 ) -> tuple[ServerCandidate, ...]:
     by_name: dict[str, RegistryEntry] = {}
     for entry in sorted(entries, key=lambda entry: entry.name):
-        # If two publishers use the same short name, the second entry gets its full name.
+        # A second entry with the same short name gets its full name.
         by_name[entry.name if entry.short in by_name else entry.short] = entry
     search = replace(options.search, max_limit=max(options.search.max_limit, limit))
     options = replace(options, search=search)
@@ -197,9 +192,7 @@ async def _search(
 
 @dataclass(frozen=True, slots=True)
 class _BorrowedEmbedder:
-    """Embedder of another gateway. It runs on that gateway's loop, because its connections belong
-    to that loop.
-    """
+    """Embedder of another gateway, run on that gateway's loop, where its connections are."""
 
     embedder: Embedder
     bridge: Bridge
@@ -214,13 +207,12 @@ class _BorrowedEmbedder:
 
 @dataclass(frozen=True)
 class _EntrySource:
-    """Registry entries as a source of tools, so that they can be ranked. They are never called."""
+    """Registry entries as a source of tools that are ranked but never called."""
 
     by_name: Mapping[str, RegistryEntry]
     server = _SOURCE_NAME
     trusted = True
-    # Entries are not scanned as tools, because they are only ranked. The tools of a server are
-    # scanned when the server lists them.
+    # Entries are only ranked, and not scanned. Tools are scanned when their server lists them.
 
     async def list_tools(self) -> Listing:
         definitions = tuple(
@@ -238,4 +230,4 @@ class _EntrySource:
         raise AssertionError(tool, arguments, tool_id)
 
     async def close(self) -> None:
-        """Do nothing; the source holds no resources."""
+        """Do nothing."""

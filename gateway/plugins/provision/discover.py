@@ -1,7 +1,4 @@
-"""Overview of the catalog: its servers and tools with state, confidence and schema.
-
-Only the local catalog is read, never a registry.
-"""
+"""Overview of the local catalog: its servers and tools with state, confidence and schema."""
 
 from __future__ import annotations
 
@@ -25,44 +22,43 @@ from gateway.types import (
 )
 
 LIMIT = 20
-"""Default maximum number of tools in an overview."""
+"""Default maximum number of tools."""
 _NO_CONNECTION = "local"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSummary:
-    """Summary of one server of the catalog."""
+    """Summary of a server."""
 
     name: str
     state: str
-    """State of the connection: ``idle``, ``connecting``, ``active``, ``failed`` or ``closed``.
+    """State of the connection: ``idle``, ``connecting``, ``active``, ``failed`` or ``closed``;
     ``local`` for functions and other sources without a connection."""
     tools: int
-    """Number of the server's tools that the caller may see."""
+    """Number of tools that the caller may see."""
     confidence: float | None = None
-    """Confidence of the server's best tool, 0 to 1. None without an intent."""
+    """Confidence of the server's best tool, 0 to 1; None without an intent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSummary:
-    """Summary of one tool of the catalog."""
+    """Summary of a tool."""
 
     id: str
     name: str
-    """Name under which a model calls the tool."""
+    """Name by which a model calls the tool."""
     server: str
     state: str
-    """State of the tool's server."""
+    """State of the server."""
     description: str
     confidence: float | None = None
-    """Calibrated confidence that the tool serves the intent, 0 to 1. None without an intent."""
+    """Calibrated confidence that the tool serves the intent, 0 to 1; None without an intent."""
     score: float | None = None
-    """Ranking score of the tool. None without an intent."""
+    """Ranking score; None without an intent."""
     schema: JsonObject = field(default_factory=dict)
-    """JSON schema of the tool's arguments."""
+    """JSON schema of the arguments."""
     suspicious: bool = False
-    """True if the tool's definition may contain a prompt injection. Then a model must not read
-    it."""
+    """True if the definition may contain a prompt injection, so a model must not read it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +66,9 @@ class CatalogOverview:
     """Servers and tools of the catalog, for an intent or all."""
 
     servers: tuple[ServerSummary, ...]
-    """With an intent, the servers of *tools*, best first. Without an intent, all servers by
-    name."""
+    """Servers of the matching tools, best first; without an intent, all servers by name."""
     tools: tuple[ToolSummary, ...]
-    """With an intent, the matching tools, best first. Without an intent, tools by name."""
+    """Matching tools, best first; without an intent, tools by name."""
     mode: RankingMode
     diagnostics: tuple[Diagnostic, ...] = ()
 
@@ -86,10 +81,10 @@ async def discover(
     filters: Filters | None = None,
     caller: Caller | None = None,
 ) -> CatalogOverview:
-    """Return an overview of *gateway*'s catalog.
+    """Return an overview of a catalog.
 
     Args:
-        gateway: The gateway.
+        gateway: Gateway with the catalog.
         intent: Task in any language; None or blank returns everything.
         limit: Maximum number of tools, 1 to `SearchOptions.max_limit`.
         filters: Filters for the tools; None selects enabled, active tools that require no scope.
@@ -97,11 +92,11 @@ async def discover(
             the reasons why servers could not be listed.
 
     Returns:
-        An overview, even if servers fail. The diagnostics name servers that could not be listed.
+        An overview, even if servers fail.
 
     Raises:
         InvalidRequestError: If an argument is out of range.
-        ClosedError: After `Gateway.aclose`.
+        ClosedError: If the gateway is closed.
     """
     party = caller or ANYONE
     result = await gateway.search(intent, limit=limit, filters=filters, caller=party)
@@ -125,7 +120,7 @@ async def discover(
         if match.id in entities
     )
     own_diagnostics = (await gateway.report(wait=False)).diagnostics if caller is None else ()
-    # The search's diagnostics already contain the progress of the index.
+    # The search's diagnostics contain the progress of the index.
     diagnostics = (item for item in own_diagnostics if item.code != "index_building")
     return CatalogOverview(
         servers=_summarize_servers(tools if has_intent else None, entities.values(), states),
@@ -169,12 +164,12 @@ def _summarize_servers(
 
 
 def overview_for_model(overview: CatalogOverview, *, max_chars: int) -> dict[str, object]:
-    """Return an overview as JSON for a model. Suspicious tools are without description and schema.
+    """Return an overview as JSON for a model. Suspicious tools lack description and schema.
 
     Args:
-        overview: The overview.
-        max_chars: Approximate maximum length of the texts of all tools, in characters. The
-            remaining tools are only counted, as ``omitted``.
+        overview: Overview.
+        max_chars: Approximate maximum number of characters of all tools. Further tools are only
+            counted, as ``omitted``.
     """
     tools: list[dict[str, object]] = []
     room = max_chars
@@ -195,9 +190,7 @@ def overview_for_model(overview: CatalogOverview, *, max_chars: int) -> dict[str
 
 
 def _row(summary: ServerSummary | ToolSummary, *fields: str) -> dict[str, object]:
-    """Return the values of *fields*, keyed by name. Fields that are None are left out, and numbers
-    are rounded.
-    """
+    """Return *fields*, keyed by name and rounded, without those that are None."""
     values = {field: getattr(summary, field) for field in fields}
     return {
         key: round(value, 4) if isinstance(value, float) else value

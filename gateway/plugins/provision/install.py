@@ -1,9 +1,8 @@
-"""Installation of a package, and search for the program that starts the server. Runs no package
-code.
+"""Installation of a package, and search for its program. Package code does not run.
 
-An install command gets no shell, few variables, no input and a time limit. The user's settings of
-pip, uv and npm apply (mirrors, proxies, certificates, caches). All other environment variables are
-withheld, so that an installer cannot leak a secret.
+An install command gets no shell, no input, a time limit, and few variables. They are the settings
+of
+pip, uv and npm (mirrors, proxies, certificates, caches), so that an installer cannot leak a secret.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _INHERITED_VARIABLES = frozenset({
     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE",
     "SSL_CERT_DIR", "SSL_CERT_FILE",
 })  # fmt: skip
-"""Environment variables that an installer inherits, in addition to HOME and similar ones."""
+"""Environment variables of an installer, in addition to HOME and similar ones."""
 
 _UMASK = 0o077
 _MESSAGE_CHARS = 600
@@ -52,13 +51,13 @@ async def install(
     """Run the install commands of *plan* and find the program that starts the server.
 
     Args:
-        plan: Plan for a package. The plan's folder exists and is empty.
+        plan: Plan for a package, with an empty folder.
         programs: Installers of this machine.
         limit_s: Time limit of each command, in seconds.
 
     Returns:
-        The plan with the exact command of the server, and all packages in the folder as
-        ``name==version``, sorted by name.
+        The plan with the exact command of the server, and all packages as ``name==version``,
+        sorted.
 
     Raises:
         UpstreamError: If a command fails, or the package has no program.
@@ -88,12 +87,11 @@ async def run_command(
         server: Name of the server, for messages.
         command: Program and arguments.
         folder: Working folder.
-        path: Folder to search for programs before the inherited ``PATH``.
-        limit_s: Time limit in seconds, after which the process group is killed.
+        path: Folder before the inherited ``PATH``, or empty.
+        limit_s: Seconds after which the process group is killed.
 
     Raises:
-        UpstreamError: If the command cannot be started, or fails. The message contains the end of
-            its output.
+        UpstreamError: If the command cannot be started, or fails with the quoted output.
         UpstreamTimeoutError: If the command exceeds the time limit.
     """
     from gateway.mcp.stdio import start_process, stop_process  # noqa: PLC0415  (mcp is heavy, and a plan needs none)
@@ -132,9 +130,7 @@ def _output_tail(errors: TextIO) -> str:
 
 
 def _find_python_program(server: str, package: Package, folder: Path) -> tuple[Path, Iterable[str]]:
-    """Return the path of the Python package's program, and all packages in the virtual
-    environment.
-    """
+    """Return the path of the Python package's program, and all packages in the folder."""
     paths = [str(path) for path in folder.glob("[Ll]ib*/**/site-packages")]
     by_name = {_normalize(item.name): item for item in distributions(path=paths)}
     distribution = by_name.get(_normalize(package.identifier))
@@ -171,7 +167,7 @@ def _find_npm_program(server: str, package: Package, folder: Path) -> tuple[Path
 
 
 def _confine(server: str, name: str, home: Path, folder: Path) -> Path:
-    """Return the path of the file *name* in the folder *home*, with links resolved.
+    """Return the path of the file *name* in *home*, with links resolved.
 
     Raises:
         UpstreamError: If *name* is not a file in *home*, or *home* is not in *folder*.
@@ -185,7 +181,7 @@ def _confine(server: str, name: str, home: Path, folder: Path) -> Path:
 
 
 def _select_program(server: str, names: Sequence[str], wanted: str) -> str:
-    """Return the program named like the package (*wanted*), or else the only one of *names*."""
+    """Return the program named like the package (*wanted*), else the only one of *names*."""
     alike = [name for name in names if _normalize(name) == _normalize(wanted)]
     for choices in ([wanted] if wanted in names else alike, names):
         if len(choices) == 1:

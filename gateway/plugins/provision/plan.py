@@ -1,7 +1,7 @@
-"""Plan for the installation of one server. It contains every command in full. Pure functions.
+"""Plan for the installation of one server, with every command in full.
 
-* A package gets its own folder and is not installed into the gateway's environment.
-* A command is a list of arguments, and no shell is used.
+* A package gets its own folder, outside the gateway's environment.
+* A command is a list of arguments without a shell.
 * Installing runs no package code: only wheels from PyPI, and no scripts from npm.
 * Secrets are references: ``${NAME}``, ``env:NAME``, ``keyring:SERVICE/NAME``.
 """
@@ -28,16 +28,14 @@ Commands = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programs:
-    """Paths of the programs of this machine that install and run packages. None if a program is
-    missing.
-    """
+    """Programs that install and run packages; None if missing."""
 
     python: str = sys.executable
     pip: str | None = None
-    """Path of pip's runner script, with which another interpreter can run the pip of *python*."""
+    """pip's runner script, with which another interpreter can run the pip of `python`."""
     uv: str | None = None
     npm: tuple[str, ...] | None = None
-    """Command that starts npm: the program and its first arguments."""
+    """Command that starts npm."""
     node: str | None = None
 
     @classmethod
@@ -54,9 +52,7 @@ class Programs:
         )
 
     def pypi_commands(self, package: Package, folder: Path) -> Commands:
-        """Return the commands that create a virtual environment in *folder* and install
-        *package*.
-        """
+        """Return the commands that create a virtual environment in *folder* with *package*."""
         inside = str(bin_folder(folder) / ("python.exe" if sys.platform == "win32" else "python"))
         wheel = ("--only-binary", ":all:", f"{package.identifier}=={package.version}")
         if self.uv:
@@ -65,9 +61,9 @@ class Programs:
             return ((*venv, str(folder)), (*pip, *wheel))
         if self.pip is None:
             return ()
-        # Compiling all modules, also unused ones, would take most of the installation time.
+        # Compiling modules would take most of the time.
         flags = ("--quiet", "--no-compile", "--no-input", "--disable-pip-version-check")
-        # -I isolates the interpreter, so that a file venv.py in the current folder cannot run.
+        # -I keeps a file venv.py in the current folder from running.
         venv = (self.python, "-I", "-m", "venv", "--without-pip", str(folder))
         return (venv, (inside, "-I", str(_RUN_PIP), self.pip, "install", *flags, *wheel))
 
@@ -75,7 +71,7 @@ class Programs:
         """Return the command that installs *package* into *folder* without running scripts."""
         if self.npm is None:
             return ()
-        # Scripts are package code, and settings of git can name programs to run.
+        # Scripts are package code, and git settings can name programs.
         safe = ("--ignore-scripts", "--allow-git=none")
         flags = (*safe, "--no-audit", "--no-fund", "--save-exact", "--omit=dev")
         requirement = f"{package.identifier}@{package.version}"
@@ -84,15 +80,14 @@ class Programs:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Inputs of an entry that the host still has to provide or confirm."""
+    """Inputs that the host still has to provide or confirm."""
 
     missing: tuple[str, ...] = ()
-    """Names of required inputs without a value."""
+    """Required inputs without a value."""
     unsafe: tuple[str, ...] = ()
-    """Reasons why the host's values may not be used as given."""
+    """Reasons why values may not be used."""
     handed: tuple[str, ...] = ()
-    """Names of environment variables that the server would get although the host did not name
-    them."""
+    """Environment variables that the server would get although the host did not name them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,35 +97,33 @@ class Plan:
     entry: RegistryEntry
     route: Package | Remote
     server: str
-    """Name of the server in the catalog."""
+    """Name in the catalog."""
     folder: Path | None = None
-    """Folder for the package. None for a remote server."""
+    """Folder for the package; None for a remote server."""
     install: Commands = ()
     """Install commands, in order."""
     command: tuple[str, ...] = ()
-    """Command that starts the server. Empty if it is known only after the installation."""
+    """Command that starts the server; empty if known only after the installation."""
     args: tuple[str, ...] = ()
-    """Arguments of the server, after *command*."""
+    """Arguments after `command`."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables of the server's process. Secrets are references."""
+    """Environment variables, with references for secrets."""
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     needs: Needs = field(default_factory=Needs)
 
     @property
     def launch(self) -> tuple[str, ...]:
-        """Program and arguments that start the server. Empty if it is remote, or the program is not
-        known yet.
-        """
+        """Program and arguments of the server; empty if it is remote or not known yet."""
         return (*self.command, *self.args) if self.command else ()
 
     @property
     def kind(self) -> str:
-        """Type of the package, such as ``pypi`` or ``npm``. ``remote`` for a remote server."""
+        """Type of the package, such as ``pypi`` or ``npm``, or ``remote``."""
         return self.route.kind if isinstance(self.route, Package) else "remote"
 
     def config_entry(self) -> dict[str, object]:
-        """Return the server as an entry of ``mcp.json``."""
+        """Return the server's entry for ``mcp.json``."""
         if self.url:
             entry: dict[str, object] = {"type": "http", "url": self.url}
             return {**entry, "headers": dict(self.headers)} if self.headers else entry
@@ -149,11 +142,11 @@ def make_plan(  # noqa: PLR0913  (keyword-only, all that a plan depends on)
     environment: Mapping[str, str],
     programs: Programs,
 ) -> Plan:
-    """Plan the installation of a server from one package, or its use as a remote server.
+    """Plan the installation of a package, or the use of a remote server.
 
     Args:
         entry: Registry entry of the server.
-        route: One of the packages or remotes of *entry*.
+        route: Package or remote of *entry*.
         server: Name for the server in the catalog.
         folder: Folder for this package only.
         inputs: Values of arguments, variables, headers and placeholders, keyed by name.
@@ -181,9 +174,7 @@ def make_plan(  # noqa: PLR0913  (keyword-only, all that a plan depends on)
 
 
 def server_name(entry: RegistryEntry, used: frozenset[str]) -> str:
-    """Return a name for the server of *entry* that is not in *used*: its short name, with a number
-    if necessary.
-    """
+    """Return the short name of *entry*, with a number if it is *used*."""
     base = _INVALID_CHARS.sub("-", entry.short)[:_MAX_NAME_CHARS].strip(".-") or "server"
     folded = {name.casefold() for name in used}
     number, name = 2, base
@@ -193,20 +184,18 @@ def server_name(entry: RegistryEntry, used: frozenset[str]) -> str:
 
 
 def bin_folder(folder: Path) -> Path:
-    """Return the folder that contains the programs of the virtual environment *folder*."""
+    """Return the folder with the programs of a virtual environment."""
     return folder / ("Scripts" if sys.platform == "win32" else "bin")
 
 
 def _which(program: str) -> str | None:
-    """Return the path of *program*, or None if it is missing. The path is absolute, because
-    installing changes the working folder.
-    """
+    """Return the absolute path of *program*, because installing changes the working folder."""
     path = shutil.which(program)
     return str(Path(path).absolute()) if path else None
 
 
 class _InputValues:
-    """Fills the inputs of an entry with the host's values, and collects missing inputs."""
+    """Fills the inputs of an entry with the host's values, and collects missing ones."""
 
     def __init__(self, inputs: Mapping[str, str], environment: Mapping[str, str]) -> None:
         self._inputs = inputs
@@ -222,13 +211,12 @@ class _InputValues:
     def fill_each(
         self, inputs: Sequence[Input], *, from_environment: bool = False
     ) -> list[tuple[Input, str]]:
-        """Return the inputs that have a value, each with its value. Missing required inputs are
-        recorded.
+        """Return the inputs that have a value, with their values. Record missing required ones.
 
         Args:
             inputs: Inputs of the registry entry.
-            from_environment: For a required input without a value, refer to the environment
-                variable with its name, if that is set.
+            from_environment: True lets required inputs without a value refer to the environment
+                variable of the same name, if set.
         """
         values: list[tuple[Input, str]] = []
         for item in inputs:
@@ -245,8 +233,9 @@ class _InputValues:
         return values
 
     def fill(self, template: str, variables: Sequence[Input]) -> str:
-        """Return *template* with the values of *variables* in its placeholders. Undeclared
-        placeholders stay unchanged.
+        """Return *template* with the values of *variables* in its placeholders.
+
+        Other placeholders stay unchanged.
         """
         self._check(template)
         values = {item.name: self._value(item) for item in variables}
@@ -269,16 +258,14 @@ class _InputValues:
         return value
 
     def _check(self, text: str) -> None:
-        # The configuration would replace a reference in the entry by one of the host's own secrets.
+        # The configuration would replace a reference by one of the host's secrets.
         if is_reference(text):
             self._unsafe.append("the entry refers to the environment or the keyring")
-        # A person must be able to see the whole command before agreeing to it.
+        # A person must see the whole command before agreeing.
         if not is_visible(text):
             self._unsafe.append("the entry contains invisible characters")
 
 
 def is_reference(text: str) -> bool:
-    """Return whether *text* is a reference that the configuration would replace, for example by a
-    secret.
-    """
+    """Return whether the configuration would replace *text*, for example by a secret."""
     return "${" in text or text.startswith(("env:", "keyring:"))

@@ -1,10 +1,11 @@
 """Policy checks of an installation plan, and a person's consent to it.
 
 Each check passes, asks or refuses. ``refuse`` is final. ``ask`` is a doubt that a person may
-settle, but ``--yes`` may not. All checks run and are reported.
+settle, but ``--yes`` may not.
 
-A person is asked up to three times, always with the full commands, as the protocol's security
-practices for the installation of local servers require:
+A person is asked up to three times, with the full commands, as the protocol's security practices
+for
+local servers require:
 
 * before the installation, which runs no package code,
 * before the server runs for the first time,
@@ -43,7 +44,7 @@ _TRANSPORTS = frozenset({"streamable-http", "http"})
 
 @dataclass(frozen=True, slots=True)
 class PolicyCheck:
-    """Name of one policy check, its verdict, and the reason."""
+    """Result of one policy check."""
 
     name: str
     verdict: Verdict
@@ -61,11 +62,11 @@ def check_plan(
     """Run all policy checks of *plan*.
 
     Args:
-        plan: The plan.
+        plan: Plan to check.
         confidence: Probability that the server serves the intent, 0 to 1.
-        options: Options that define the policy.
+        options: Options with the policy.
         programs: Installers of this machine.
-        private_hosts: Hosts in the private network that a remote server may use.
+        private_hosts: Private hosts that a remote server may use.
     """
     entry, route = plan.entry, plan.route
     if isinstance(route, Package):
@@ -100,23 +101,22 @@ class Question:
     stage: Stage
     plan: Plan
     commands: tuple[tuple[str, ...], ...] = ()
-    """Commands that run after consent, each with its program and all arguments."""
+    """Commands that run after consent."""
     launch: tuple[str, ...] = ()
-    """Command that starts the server. Before the installation, it is the planned command. Before
-    the first run, it has the absolute path of a file in the package's folder. Empty for a remote
-    server, or if it is known only after the installation."""
+    """Command that starts the server: the planned one, and after the installation the one with the
+    absolute path. Empty for a remote server, or if not known yet."""
     gates: tuple[PolicyCheck, ...] = ()
-    """Results of the policy checks of the plan."""
+    """Results of the policy checks."""
     warnings: tuple[str, ...] = ()
     """Further reasons against the step, such as suspicious tools."""
 
 
 Consent = Callable[[Question], Awaitable[bool]]
-"""Function that asks a person. It returns True if the person agrees to the step."""
+"""Function that asks a person, and returns True for consent."""
 
 
 async def by_policy(question: Question) -> bool:
-    """Agree if every check passes and there is no warning, as ``--yes`` does."""
+    """Agree if every check passes without a warning, as ``--yes`` does."""
     return all(check.verdict == "pass" for check in question.gates) and not question.warnings
 
 
@@ -171,9 +171,7 @@ def _check_package(
 
 
 def _check_index(index: str, options: ProvisionOptions) -> _CheckResult:
-    """Return a doubt if the entry names another package index, because packages are fetched only
-    from the index that is configured on this machine.
-    """
+    """Return a doubt if the entry names an index other than this machine's, which is used."""
     if not index or index in {url.rstrip("/") for url in options.indexes}:
         return "pass", "packages come from the package index of this machine"
     reason = f"the entry names {index}, but the package of that name is fetched from"
@@ -193,7 +191,7 @@ def _check_remote(
 def _check_url(url: str, private_hosts: tuple[str, ...]) -> _CheckResult:
     try:
         url_origin = HttpServer(url).origin
-        # Here only the URL is checked. The IP addresses of its host are checked when connecting.
+        # The IP addresses of the host are checked when connecting.
         check_url(url, private_hosts)
     except ConfigError as error:
         return "refuse", str(error)

@@ -3,8 +3,7 @@
     local catalog -> bundled list and registry -> ranking -> policy checks -> plan
     plan -> consent -> install -> consent -> probe -> consent -> configuration -> index
 
-By default, only the first line runs. Each step of the second line is recorded in the audit, and a
-failed step undoes all earlier ones.
+By default, only the first line runs. A failed step of the second line undoes all earlier ones.
 """
 
 from __future__ import annotations
@@ -47,16 +46,16 @@ class Provisioner(Setup):
     Args:
         gateway: Gateway that gets the new server.
         options: Registry, policy and limits.
-        config: The ``mcp.json`` that gets the new server. None keeps the server in memory.
-        consent: Function that asks a person before anything is installed or run. The default
-            refuses.
-        programs: Programs that install and run packages. None searches ``PATH``.
+        config: ``mcp.json`` that gets the new server; None keeps it in memory.
+        consent: Function that asks a person before anything is installed or run; refuses by
+            default.
+        programs: Programs that install and run packages; None searches ``PATH``.
         progress: Callback for each step.
     """
 
     @property
     def folder(self) -> Path:
-        """Folder that contains the installed packages and the audit file."""
+        """Folder of the installed packages and the audit file."""
         folder = self.options.folder or Path(platformdirs.user_data_dir("tool-gateway")) / "servers"
         return folder.resolve()
 
@@ -69,23 +68,22 @@ class Provisioner(Setup):
         inputs: Mapping[str, str] | None = None,
         caller: Caller = ANYONE,
     ) -> ProvisionResult:
-        """Find a server for *intent*. Install it only if *apply* is true.
+        """Find a server for *intent*, and install it if *apply* is true.
 
         Args:
-            intent: Task, in any language that the search understands.
-            apply: Install and configure, after consent. False only plans.
-            pick: Name of the wanted entry. If given, the local catalog is not searched.
-            inputs: Values of arguments, variables and headers, keyed by name. A secret must be a
-                reference.
-            caller: Caller; tools that it may not see do not count as existing.
+            intent: Task, in any language.
+            apply: True installs and configures, after consent. False only plans.
+            pick: Name of the wanted entry, for which the local catalog is not searched.
+            inputs: Values of arguments, variables and headers, keyed by name, with references for
+                secrets.
+            caller: Caller, for whom invisible tools do not exist.
 
         Returns:
             A result, even if a step fails; see `Outcome`.
 
         Raises:
             InvalidRequestError: If *intent* is blank, or no entry has the name *pick*.
-            ConfigError: If the URL of the registry is not allowed, or the configuration cannot be
-                read.
+            ConfigError: If the registry's URL is not allowed, or the configuration cannot be read.
             StoreError: If the audit cannot be written.
             ClosedError: If the gateway is closed.
         """
@@ -120,9 +118,7 @@ class Provisioner(Setup):
     async def _plan(
         self, intent: str, pick: str, inputs: Mapping[str, str], audit: Audit
     ) -> ProvisionResult:
-        """Rank the servers that the catalog lacks, check plans for the likely ones, and select a
-        plan.
-        """
+        """Rank servers, check plans for the likely ones, and select a plan."""
         options, upstream = self.options, self.gateway.options.upstream
         folder = environment().cache_dir / "registries"
         entries, diagnostics = await available_servers(options, upstream, folder)
@@ -164,7 +160,7 @@ class Provisioner(Setup):
     def _judge(
         self, candidate: ServerCandidate, inputs: Mapping[str, str], names_in_use: frozenset[str]
     ) -> list[_JudgedPlan]:
-        """Return a plan for each package and remote of a candidate, each with its policy checks."""
+        """Return a plan with policy checks for each package and remote of a candidate."""
         entry = candidate.entry
         server = server_name(entry, names_in_use)
         names = frozenset(item.name for package in entry.packages for item in package.environment)
@@ -211,10 +207,10 @@ class Provisioner(Setup):
 
 
 def _select_plan(plans: Sequence[Sequence[_JudgedPlan]]) -> _JudgedPlan | None:
-    """Return the best plan of the first candidate that has a usable plan. None without plans.
+    """Return the best plan of the first candidate with a usable plan, or else of the first.
 
-    A candidate that only lacks inputs is not skipped, so that the host learns which inputs are
-    missing. If no plan is usable, return the best plan of the first candidate.
+    A candidate that only lacks inputs counts as usable, so that the host learns what is missing.
+    None without plans.
     """
     best = [min(alternatives, key=_obstacle_level) for alternatives in plans if alternatives]
     usable = (plan for plan in best if _obstacle_level(plan) < _UNUSABLE)
@@ -222,7 +218,7 @@ def _select_plan(plans: Sequence[Sequence[_JudgedPlan]]) -> _JudgedPlan | None:
 
 
 def _obstacle_level(judged: _JudgedPlan) -> int:
-    """Return 0 if no check refuses the plan, 1 if only missing inputs prevent it, else 2."""
+    """Return 0 if no check refuses the plan, 1 if only inputs are missing, else 2."""
     refused = {check.name for check in judged[1] if check.verdict == "refuse"}
     return _UNUSABLE if refused - {"inputs"} else len(refused)
 

@@ -1,9 +1,7 @@
 """Client of an MCP registry: ``GET {base}/v0.1/servers``, page by page.
 
-* Requests and redirects go only to addresses that `gateway.mcp.ssrf_guard` allows.
-* Pages, bytes, entries and time are limited. An entry that cannot be parsed is skipped with a
-  diagnostic.
-* Temporary failures (no connection, 429, 5xx) are retried with back-off.
+Requests and redirects go only to addresses that `gateway.mcp.ssrf_guard` allows. Pages, bytes,
+entries and time are limited. Temporary failures (no connection, 429, 5xx) are retried.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from gateway.runtime.library_logs import quiet_libraries
 from gateway.runtime.retry import retry_connect
 
 _PAGE_SIZE = 100
-"""Number of entries in one page, which is the maximum of the official registry."""
+"""Number of entries in one page, the maximum of the official registry."""
 _MAX_CURSOR_CHARS = 2000
 _TOO_MANY_REQUESTS = 429
 
@@ -47,16 +45,16 @@ class _Page(BaseModel):
 
 @dataclass(slots=True)
 class RegistryAnswer:
-    """A registry's answer, joined from its pages; incomplete if `cut` is set."""
+    """A registry's answer, joined from its pages."""
 
     raw: list[object] = field(default_factory=list)
-    """Items of the field ``servers`` of all pages, as decoded JSON."""
+    """Items of the field ``servers``, as decoded JSON."""
     cut: str = ""
-    """Reason why the last pages are missing. Empty if the answer is complete."""
+    """Reason why the last pages are missing; empty if complete."""
 
 
 def origin(base: str) -> str:
-    """Return the scheme, host and port of a registry's URL, for display.
+    """Return the scheme, host and port of a registry's URL.
 
     Raises:
         ConfigError: If *base* is not the URL of a registry.
@@ -75,15 +73,15 @@ def origin(base: str) -> str:
 
 
 def parse_entries(raw: Sequence[object], *, source: str) -> tuple[list[RegistryEntry], str]:
-    """Parse the items of the field ``servers`` of a registry's answer.
+    """Parse the items of a registry's answer.
 
     Args:
-        raw: Items as decoded JSON.
+        raw: Items of the field ``servers``, as decoded JSON.
         source: `RegistryEntry.source` of the entries.
 
     Returns:
         The newest version of each server, in the order of *raw*, and the reason why items were
-        skipped, empty if none was.
+        skipped, or "".
     """
     entries: dict[str, RegistryEntry] = {}
     faults: list[str] = []
@@ -104,7 +102,7 @@ async def fetch(base: str, options: ProvisionOptions, upstream: UpstreamOptions)
     """Fetch every page of a registry's list of servers.
 
     Args:
-        base: URL of the registry; ``/v0.1`` is added if it contains no version.
+        base: URL of the registry; ``/v0.1`` is added if it has no version.
         options: Limits on pages, bytes, entries and time.
         upstream: Retries and allowed private hosts.
 

@@ -1,8 +1,9 @@
 """Schema of registry entries: JSON of the official MCP registry as dataclasses.
 
-The format is `server.json` with the registry's own metadata in ``_meta`` (API v0.1,
-docs/reference/api of modelcontextprotocol/registry). All texts in an entry are untrusted. They are
-shown, ranked and checked, and no command in an entry runs before these checks.
+The format is `server.json` with the registry's metadata in ``_meta`` (API v0.1, docs/reference/api
+of
+modelcontextprotocol/registry). All texts of an entry are untrusted. They are shown, ranked and
+checked, and no command runs before the checks.
 """
 
 from __future__ import annotations
@@ -27,21 +28,21 @@ from gateway.runtime.json_models import validation_message
 from gateway.runtime.text import clean
 
 BUNDLED = "known"
-"""`RegistryEntry.source` of an entry from the bundled list."""
+"""`RegistryEntry.source` of bundled entries."""
 OFFICIAL = "io.modelcontextprotocol.registry/official"
-"""Key in ``_meta`` for the metadata that the official registry itself adds."""
+"""Key in ``_meta`` of the official registry's own metadata."""
 
 _NAME = re.compile(r"[A-Za-z0-9.-]{1,100}/[A-Za-z0-9._-]{1,100}")
 _TITLE_CHARS = 100
 _DESCRIPTION_CHARS = 1000
 _MAX_TEXT_CHARS = 2000
 _MAX_ITEMS = 50
-"""Maximum number of packages, of remotes, of arguments and of variables of an entry."""
+"""Maximum number of packages, remotes, arguments and variables, each, of an entry."""
 _CONFIG = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
 
 def _from_argument(raw: object) -> object:
-    """Convert the JSON of a command-line argument to the keys of `Input`."""
+    """Convert a command-line argument to the keys of `Input`."""
     if not isinstance(raw, Mapping):
         return raw
     name = raw.get("name")
@@ -53,9 +54,7 @@ def _from_argument(raw: object) -> object:
 
 
 def _from_named_input(raw: object) -> object:
-    """Convert the JSON of an environment variable or header to the keys of `Input`. It has no
-    flag.
-    """
+    """Convert an environment variable or header, which has no flag, to the keys of `Input`."""
     if not isinstance(raw, Mapping):
         return raw
     if not raw.get("name"):
@@ -64,9 +63,7 @@ def _from_named_input(raw: object) -> object:
 
 
 def _placeholders(raw: object) -> object:
-    """Convert the JSON of a template's placeholders to a list of inputs. Nested placeholders are
-    dropped.
-    """
+    """Convert a template's placeholders to a list of inputs, without nested placeholders."""
     if not isinstance(raw, Mapping):
         return raw or ()
     return tuple(
@@ -92,16 +89,15 @@ IsTrue = Annotated[bool, BeforeValidator(lambda value: value is True)]
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Input:
-    """Command-line argument, environment variable, header or placeholder that a server needs."""
+    """Argument, environment variable, header or placeholder of a server."""
 
     name: Text
-    """Name of the input. For a positional argument, its ``valueHint``."""
+    """Name of the input; for a positional argument its ``valueHint``."""
     description: Description = ""
     flag: Text = ""
-    """Command-line option before the value, such as ``--port``; empty for a positional argument."""
+    """Option before the value, such as ``--port``; empty for a positional argument."""
     value: OptionalText = None
-    """Value fixed by the entry. ``{name}`` in it is replaced by the value of that item in
-    *variables*."""
+    """Fixed value. ``{name}`` in it is replaced by the value of that item in `variables`."""
     default: OptionalText = None
     required: IsTrue = Field(default=False, validation_alias="isRequired")
     secret: IsTrue = Field(default=False, validation_alias="isSecret")
@@ -115,7 +111,7 @@ Arguments = Items[Annotated[Input, BeforeValidator(_from_argument)]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Package:
-    """A package of a public index that installs the server."""
+    """A package of a public index."""
 
     kind: RequiredText = Field(validation_alias="registryType")
     """Type of the package, such as ``pypi``, ``npm`` or ``oci``."""
@@ -129,13 +125,13 @@ class Package:
     )
     """True if the entry has arguments for the program that runs the package, such as ``npx``."""
     base_url: Text = Field(default="", validation_alias="registryBaseUrl")
-    """URL of the package index. Empty if the entry does not name one."""
+    """URL of the package index, or empty."""
     sha256: Text = Field(default="", validation_alias="fileSha256")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Remote:
-    """A server that runs elsewhere and is reached by URL."""
+    """A server elsewhere, reached by URL."""
 
     transport: RequiredText = Field(validation_alias="type")
     url: RequiredText
@@ -148,22 +144,21 @@ class RegistryEntry:
     """One version of a server in a registry."""
 
     name: RequiredText
-    """Full name, ``namespace/name``. The registry verified that the publisher owns the
-    namespace."""
+    """``namespace/name``. The registry verified that the publisher owns the namespace."""
     title: Annotated[Text, AfterValidator(lambda text: clean(text, limit=_TITLE_CHARS))] = ""
     description: Description = ""
     version: Text = ""
     status: Text = "active"
-    """Status in the registry: ``active``, ``deprecated`` or ``deleted``."""
+    """``active``, ``deprecated`` or ``deleted``."""
     latest: bool = True
     updated: Text = ""
-    """Time of the last change of the entry, RFC 3339. Empty if unknown."""
+    """Time of the last change, RFC 3339; empty if unknown."""
     source: str = BUNDLED
-    """`BUNDLED` for the bundled list, else the origin of the registry's URL."""
+    """`BUNDLED`, or the origin of the registry's URL."""
     packages: Items[Package] = ()
     remotes: Items[Remote] = ()
     suspicions: tuple[str, ...] = ()
-    """Reasons why the texts of the entry may contain a prompt injection."""
+    """Reasons why the texts may contain a prompt injection."""
 
     @property
     def namespace(self) -> str:
@@ -180,15 +175,14 @@ _ENTRY = TypeAdapter(RegistryEntry)
 
 
 def parse_entry(raw: object, *, source: str) -> RegistryEntry:
-    """Parse one item of the field ``servers`` of a registry's answer.
+    """Parse one item of a registry's answer.
 
     Args:
-        raw: Item as decoded JSON.
+        raw: Item of the field ``servers``, as decoded JSON.
         source: `RegistryEntry.source` of the entry.
 
     Raises:
-        ValueError: If the item cannot be used. The message says what is wrong. Of the entry's
-            values, it contains at most the name.
+        ValueError: If the item cannot be used. The message contains only the entry's name.
     """
     item = _object(raw)
     server = _object(item.get("server"))
@@ -196,7 +190,7 @@ def parse_entry(raw: object, *, source: str) -> RegistryEntry:
     name = server.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError("the name does not have the form namespace/name")
-    # Only the gateway sets these keys. Values in the server's JSON are overwritten.
+    # Values of these keys in the server's JSON are overwritten.
     trusted = {
         "packages": server.get("packages") or (),
         "remotes": server.get("remotes") or (),
@@ -207,7 +201,7 @@ def parse_entry(raw: object, *, source: str) -> RegistryEntry:
         "suspicions": scan_definition({key: server.get(key) for key in ("title", "description")}),
     }
     try:
-        # The JSON may use only the keys of the registry, not the field names of `RegistryEntry`.
+        # The JSON may use only the registry's keys, not the field names.
         return _ENTRY.validate_python({**server, **trusted}, by_alias=True, by_name=False)
     except ValidationError as error:
         raise ValueError(f"{name!r}: {validation_message(error)}") from None

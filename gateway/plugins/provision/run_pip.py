@@ -1,11 +1,12 @@
-"""Script that runs pip and prevents it from starting other programs or importing installed
-packages.
+"""Script that runs pip without starting other programs or importing installed packages.
 
-``--only-binary`` is not enough, because pip builds a dependency that is given by URL, and a build
-runs the dependency's code. Both a build and git need a new process, which the script refuses.
+``--only-binary`` is not enough, because pip builds a dependency given by URL, which runs its code.
+A
+build and git need a new process, which the script refuses.
 
-The interpreter of the new environment runs it: ``python -I run_pip.py RUNNER ARGUMENT…``, where
-RUNNER is pip's ``__pip-runner__.py``.
+The new environment's interpreter runs it: ``python -I run_pip.py RUNNER ARGUMENT…``, where RUNNER
+is
+pip's ``__pip-runner__.py``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _PROGRAM_STARTS = frozenset(
     {"subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system"}
 )
 _MUSL_LOADER = "ld-musl"
-"""On systems with musl, pip starts the loader of libc to read its version."""
+"""Loader of libc, which pip starts on systems with musl to read its version."""
 
 
 def main() -> None:
@@ -29,7 +30,7 @@ def main() -> None:
 
 
 def refuse_programs(event: str, arguments: tuple[object, ...]) -> None:
-    """Raise an error if the audit *event* is the start of a program."""
+    """Raise an error if an audit *event* is the start of a program."""
     if event in _PROGRAM_STARTS and _MUSL_LOADER not in str(arguments[0]):
         raise PermissionError("pip must not start programs, because only wheels are installed")
 

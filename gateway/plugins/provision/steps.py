@@ -1,11 +1,10 @@
-"""Installation steps of one planned server. A failed step undoes all earlier ones.
+"""Installation steps of one planned server.
 
-Each step registers its undo action before it leaves something behind. A failure, a refusal or a
-cancellation runs the undo actions in reverse order.
+A failure, a refusal or a cancellation undoes the finished steps in reverse order.
 
-The audit is a file with one line of JSON for each step, without secrets. Of the intent, it contains
-only a hash, unless the gateway captures content. Of variables and headers, it contains only the
-names, and of URLs only the origin.
+The audit file has a line of JSON for each step. It contains names of variables and headers, origins
+of URLs, and a hash of the intent (the intent itself if the gateway captures content), but no
+secrets.
 """
 
 from __future__ import annotations
@@ -52,21 +51,20 @@ Step = Literal[
 ]  # fmt: skip
 StepOutcome = Literal["ok", "refused", "failed"]
 OnStep = Callable[[Step, StepOutcome, str], None]
-"""Callback with an installation step, its outcome and a text for people."""
+"""Callback with a step, its outcome and a text for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """Writer of the audit lines of one provisioning run."""
+    """Writer of the audit lines of one run."""
 
     path: Path | None
-    """Path of the audit file. None writes nothing, as in a dry run."""
+    """Audit file; None writes nothing, as in a dry run."""
     on_step: OnStep | None = None
-    """Callback for each step."""
     secrets: tuple[str, ...] = ()
-    """Values given by the host that may be secret. They are removed from every line."""
+    """Values of the host that may be secret, so they are removed from every line."""
     run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
-    """Id of the run, which all its lines contain."""
+    """Id of the run in its lines."""
 
     def record(
         self, step: Step, outcome: StepOutcome = "ok", about: str = "", **facts: object
@@ -74,10 +72,10 @@ class Audit:
         """Write the audit line of one step.
 
         Args:
-            step: The step.
+            step: Step.
             outcome: Outcome of the step.
-            about: Text for people, passed to `on_step` and not written.
-            facts: Further JSON values of the line, without secrets.
+            about: Text for `on_step`, which is not written.
+            facts: Further JSON values of the line.
 
         Raises:
             StoreError: If the file cannot be written. Then the step must not be done.
@@ -124,17 +122,17 @@ class ProvisionResult:
     outcome: Outcome
     reason: str = ""
     local: tuple[Match, ...] = ()
-    """Tools of the catalog that already serve the intent."""
+    """Tools that already serve the intent."""
     candidates: tuple[ServerCandidate, ...] = ()
     plan: Plan | None = None
     gates: tuple[PolicyCheck, ...] = ()
-    """Results of the policy checks of the plan."""
+    """Results of the policy checks."""
     server: str = ""
-    """Name of the new server in the catalog."""
+    """Name of the new server."""
     tools: tuple[Entity, ...] = ()
     """Tools of the new server."""
     packages: tuple[str, ...] = ()
-    """Packages that were installed, as ``name==version``."""
+    """Installed packages, as ``name==version``."""
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
@@ -153,22 +151,21 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Installation steps of one run, with the gateway and audit that they use."""
+    """Installation steps of one run."""
 
     setup: Setup
     audit: Audit
     planned: ProvisionResult
-    """Result of the planning phase. Questions to a person contain its policy checks."""
+    """Result of the planning, whose policy checks a person sees."""
 
     async def provision_server(self, plan: Plan) -> ProvisionResult:
-        """Install the server of *plan*, start it once, add it to the configuration, and index its
-        tools.
+        """Install the server of *plan*, start it once, configure it, and index its tools.
 
         Args:
             plan: Plan that no policy check refuses.
 
         Returns:
-            The result of the whole provisioning run.
+            Result of the whole provisioning run.
 
         Raises:
             DeclinedError: If a person declines a step.
@@ -244,7 +241,7 @@ class Steps:
         return replace(manifest, origin=path, installation=installation), target
 
     async def _probe(self, plan: Plan, target: StdioServer | HttpServer) -> Listing:
-        """Start the server once, exactly as it would run later, and return its tool list."""
+        """Start the server once, as it would run later, and return its tool list."""
         options = replace(self.setup.gateway.options.upstream, connect_attempts=1)
         source = McpSource(plan.server, target, bridge=self.setup.gateway.bridge, options=options)
         try:
@@ -264,15 +261,13 @@ class Steps:
     def _store_listing(
         self, manifest: Manifest, server: str, target: StdioServer | HttpServer, listing: Listing
     ) -> None:
-        """Store and approve the tool list of the probe, so that indexing does not start the server
-        again.
-        """
+        """Store and approve the probe's tool list, so that indexing does not need the server."""
         records = self.setup.gateway.store.listings
         owner = manifest.owner(server)
         key = approval_key(self.setup.gateway.options)
         launch = {COMMAND_LINE_PIN: target.approval_digest(key)}
         pins = {**launch, **listing.digests} if owner else {}
-        # If the store fails, the index build gets the tool list from the server itself.
+        # Without the stored list, the index build asks the server.
         with suppress(StoreError):
             records.keep(target.fingerprint, server, listing)
             records.record_seen(owner, pins)
@@ -286,8 +281,7 @@ class Steps:
             self.audit.record("configure", about=str(config), file=str(config))
             await gateway.reload()
         if plan.server not in gateway.server_states():
-            # Without a configuration file, or if the gateway does not read it, add the server
-            # directly.
+            # The gateway does not read a configuration file with the server.
             gateway.add_config(manifest)
 
     async def _index(self, server: str) -> tuple[Entity, ...]:

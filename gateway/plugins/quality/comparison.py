@@ -1,4 +1,4 @@
-"""Comparison of two evaluations of the same requests, with confidence intervals. Pure functions."""
+"""Comparison of two evaluations of the same requests, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from gateway.runtime.gains import measure_gain
 from gateway.runtime.text import counted
 
 JUDGED = ("recall@5", "complete@10", "false_accepts")
-"""Names of the figures that decide whether an evaluation got worse."""
+"""Figures that decide whether an evaluation got worse."""
 _LOW_IS_GOOD = frozenset({"false_accepts", "false_rejects"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureChange:
-    """Change of one figure, computed over the requests that are in both evaluations."""
+    """Change of one figure over the requests in both evaluations."""
 
     before: float
     after: float
     difference: float
     low: float
     high: float
-    """Upper end of the 95 % bootstrap interval of the difference. *low* is its lower end."""
+    """95 % bootstrap interval of the difference, from `low` to `high`."""
     worse: bool
-    """True if the figure is in `JUDGED` and got worse by more than the tolerance."""
+    """True if the figure is in `JUDGED` and lost more than the tolerance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankChange:
-    """A request whose wanted tools rank differently in the two evaluations."""
+    """A request whose wanted tools rank differently in two evaluations."""
 
     request: str
     tools: tuple[str, ...]
     before: tuple[int | None, ...]
-    """Rank of each of *tools* in the earlier evaluation, from 1. None if a tool is not found."""
+    """Rank of each of `tools` in the earlier evaluation, from 1; None if not found."""
     after: tuple[int | None, ...]
     difference: float
-    """Change of the request's nDCG@10, -1 to 1."""
+    """Change of nDCG@10, -1 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,23 +47,21 @@ class Comparison:
     """Changes from one evaluation to another."""
 
     requests: int
-    """Number of requests in both evaluations. *left_out* counts the requests in only one of
-    them."""
+    """Number of requests in both evaluations; `left_out` are in only one."""
     left_out: int
     changes: Mapping[str, FigureChange]
     wins: tuple[RankChange, ...]
-    """Requests that improved, largest gain first. *losses* are sorted by the size of the loss."""
+    """Improved requests, largest gain first. `losses` start with the largest loss."""
     losses: tuple[RankChange, ...]
     lost_tools: tuple[str, ...]
-    """Tools that at least one request found in the earlier evaluation, and no request in the newer
-    one."""
+    """Tools that some request found in the earlier evaluation, but none in the newer one."""
     gained_tools: tuple[str, ...]
     degraded: bool
-    """True if a search of either evaluation ran without an optional stage, such as vectors."""
+    """True if a search of either evaluation lacked an optional stage, such as vectors."""
 
     @property
     def worse(self) -> tuple[str, ...]:
-        """Names of the judged figures that got worse by more than the tolerance."""
+        """Names of the figures in `JUDGED` that got worse."""
         return tuple(name for name, change in self.changes.items() if change.worse)
 
 
@@ -73,12 +71,11 @@ def compare(
     """Compare two evaluations, request by request.
 
     Args:
-        before: The earlier evaluation.
-        after: The newer evaluation.
+        before: Earlier evaluation.
+        after: Newer evaluation.
         tolerance: Maximum accepted loss of a judged figure, as a share of 1.
-        other_catalog: Compare even if the catalogs differ, for example after descriptions were
-            improved. The requests are the same, but the other tools may be easier or harder to
-            find.
+        other_catalog: True also compares different catalogs, for example with improved
+            descriptions.
 
     Raises:
         InvalidRequestError: If the catalogs differ, or no request is in both evaluations.
@@ -108,9 +105,7 @@ def compare(
 
 
 def _catalog_difference(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """Describe in words how two catalogs differ, given their digests keyed by tool id. Return "" if
-    they are equal.
-    """
+    """Describe how two catalogs differ, as digests keyed by tool id; "" if they are equal."""
     counts = {
         "added": len(after.keys() - before.keys()),
         "removed": len(before.keys() - after.keys()),

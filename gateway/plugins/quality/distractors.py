@@ -1,7 +1,4 @@
-"""Distractors: tools from other domains, added to a catalog to test its search.
-
-The distractor curve measures the same test requests in catalogs of growing size.
-"""
+"""Distractors: tools from other domains, added to a catalog to test its search."""
 
 from __future__ import annotations
 
@@ -34,11 +31,11 @@ class FixedSource:
 
     Args:
         server: Name of the server.
-        tools: Tools that the server lists.
+        tools: Tools of the server.
     """
 
     trusted = True
-    """The definitions are trusted, as if the host itself had written them."""
+    """True, as for definitions by the host."""
 
     def __init__(self, server: str, tools: Collection[ToolDefinition]) -> None:
         self.server = server
@@ -54,13 +51,11 @@ class FixedSource:
         raise ConfigError(f"{tool!r} ({tool_id}) can only be listed")
 
     async def close(self) -> None:
-        """Do nothing; the source holds no resources."""
+        """Do nothing."""
 
 
 def as_sources(tools: Iterable[Entity]) -> tuple[FixedSource, ...]:
-    """Group *tools* by server. Return one source for each server, which another gateway can
-    list.
-    """
+    """Return a source for each server of *tools*, which another gateway can list."""
     by_server: defaultdict[str, list[ToolDefinition]] = defaultdict(list)
     for tool in tools:
         by_server[tool.server].append(tool.definition)
@@ -71,8 +66,8 @@ def distractors(count: int, *, without: Collection[str] = ()) -> tuple[FixedSour
     """Return distractor servers from ``distractors.md``.
 
     Args:
-        count: Total number of tools of these servers. If the file has fewer, all are returned.
-        without: Names of servers to leave out, because the catalog has them already.
+        count: Number of tools of these servers together, or fewer if the file has fewer.
+        without: Names of servers to leave out.
     """
     text = Path(__file__).with_name("distractors.md").read_text(encoding="utf-8")
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
@@ -111,16 +106,13 @@ async def with_curve(
     documents: Path | None,
     progress: Progress = lambda *_: None,
 ) -> EvalReport:
-    """Return *report* with a distractor curve: the figures of the same requests in larger catalogs.
-
-    The digests of tool names are written to a temporary catalog. Vectors are written to the vector
-    store of *original*.
+    """Return *report* with a distractor curve: figures of the same requests in larger catalogs.
 
     Args:
-        report: Report of *original*. Its requests are evaluated once for each of `FACTORS`.
-        original: The gateway that the report describes; it does not change.
-        documents: Folder of the gateway's own graph documents.
-        progress: Progress callback, as for `evaluate`; also called by each index build.
+        report: Report of *original*, whose requests are evaluated once for each of `FACTORS`.
+        original: Gateway that does not change, except that its store gets new vectors.
+        documents: Folder of the gateway's graph documents.
+        progress: Callback as for `evaluate`, also for index builds.
     """
     snapshot = await original.snapshot()
     entities = [tool for tool in snapshot.entities if tool.id in report.catalog]

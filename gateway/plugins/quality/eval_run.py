@@ -1,4 +1,4 @@
-"""Evaluation of a running gateway in the background, with progress.
+"""Evaluation of a running gateway in the background.
 
 The requests are the host's own and generated ones. Their searches are not recorded as usage.
 """
@@ -23,33 +23,33 @@ from gateway.runtime.background_loop import Bridge, in_thread
 from gateway.types import ANYONE, Caller, Filters
 
 UNANSWERABLE = 20
-"""Maximum number of requests that are repeated while the tools that serve them are ignored."""
+"""Maximum number of requests that are repeated without the tools that serve them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunProgress:
-    """Progress of an evaluation run, or its result."""
+    """Progress of an evaluation, or its result."""
 
     running: bool = True
     stage: str = "catalog"
-    """Current stage. ``catalog`` while the catalog is read and requests are generated, then
-    ``requests``. During an index build, the stage of the build."""
+    """``catalog`` (the catalog is read and requests are generated), then ``requests``. During an
+    index build, the stage of the build."""
     done: int = 0
     total: int = 0
-    """Number of steps of the current stage. 0 if unknown."""
+    """Number of steps of the stage; 0 if unknown."""
     error: str = ""
-    """Reason why the run ended without a report. Empty without an error."""
+    """Reason why the run ended without a report."""
     report: str = ""
-    """File name of the saved report. Empty before the end."""
+    """File name of the saved report."""
 
 
 class EvalRun:
-    """One evaluation on a gateway's background loop. The gateway can search meanwhile.
+    """An evaluation on a gateway's background loop, where searches continue.
 
     Args:
-        bridge: The background loop. Closing it ends the run.
+        bridge: Background loop. Closing it ends the run.
         evaluate: Function that gets a progress callback and returns the report.
-        folder: Folder where the report is saved.
+        folder: Folder for the report.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class EvalRun:
         self.work = bridge.submit(partial(self._run, evaluate, folder))
 
     def cancel(self) -> None:
-        """Cancel the run, unless it has finished. No report is saved."""
+        """Cancel an unfinished run. No report is saved."""
         if self.work.cancel():
             self.progress = replace(self.progress, running=False, error="it was cancelled")
 
@@ -86,18 +86,17 @@ async def evaluate_catalog(
     tokens: TokenCounter | None = None,
     progress: Progress = lambda *_: None,
 ) -> EvalReport:
-    """Evaluate a gateway with requests of the host, generated requests, and requests that no tool
-    serves.
+    """Evaluate a gateway with requests of the host, generated and unanswerable requests.
 
     Args:
-        gateway: The `Gateway` to evaluate.
+        gateway: `Gateway` to evaluate.
         own: Requests of the host. A tool that no longer exists counts as missed.
-        caller: Caller of the searches, as for `evaluate`.
+        caller: Caller of the searches.
         tokens: Token counter, as for `evaluate`.
         progress: Progress callback, as for `evaluate`.
 
     Raises:
-        InvalidRequestError: If several tools have a name that a request of *own* contains.
+        InvalidRequestError: If several tools have a name in *own*.
     """
     snapshot = await gateway.snapshot(vectors=True)
     requests = await in_thread(_make_requests, own, snapshot, caller.filters())

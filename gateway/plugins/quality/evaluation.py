@@ -1,7 +1,4 @@
-"""Evaluation: run test requests on a gateway and report which tools are found.
-
-The searches are ordinary searches, so the figures include the gateway's options, graph and hints.
-"""
+"""Evaluation: run test requests on a gateway and report which tools are found."""
 
 from __future__ import annotations
 
@@ -34,13 +31,13 @@ from gateway.search.results import lacking_words
 from gateway.types import ANYONE, Caller, Entity, Filters, Match, SearchResult, Strategy
 
 _MAX_CONCURRENT = 8
-"""Number of searches that an evaluation runs concurrently. The two workers of the embedding model
-take four queries each. With more, the last searches could time out on a busy machine."""
+"""Maximum number of concurrent searches. The embedding model has two workers for four queries each;
+with more searches, the last could time out."""
 _WEAK_CODES = frozenset({"no_match", "low_confidence_results"})
 
 
 class Searchable(Protocol):
-    """The parts of a `Gateway` that an evaluation uses."""
+    """Parts of a `Gateway` that an evaluation uses."""
 
     @property
     def options(self) -> Options:
@@ -48,10 +45,10 @@ class Searchable(Protocol):
 
     @property
     def strategy(self) -> Strategy:
-        """Ranking strategy of the gateway's searches."""
+        """Strategy of the gateway."""
 
     async def snapshot(self, *, vectors: bool = False) -> Snapshot:
-        """Return the current index. With *vectors*, wait for its vectors."""
+        """Return the current index, with *vectors* after waiting for them."""
 
     async def search(
         self,
@@ -78,20 +75,19 @@ async def evaluate(
     tokens: TokenCounter | None = None,
     progress: Progress = lambda *_: None,
 ) -> EvalReport:
-    """Run every request on *gateway* and report the results.
+    """Run all requests on *gateway* and report the results.
 
     Args:
-        gateway: The `Gateway` to evaluate.
-        requests: Requests that name their tools by id, as `freeze` returns them.
-        caller: Caller of the searches, which decides the visible tools.
-        tokens: Function that counts tokens, for the cost. None leaves the cost out.
+        gateway: `Gateway` to evaluate.
+        requests: Requests from `freeze`, which name tools by id.
+        caller: Caller of the searches.
+        tokens: Token counter for the cost; None leaves the cost out.
         progress: Called with ``requests``, the number of finished requests and their total number.
     """
     snapshot = await gateway.snapshot(vectors=True)
     tools = snapshot.visible(caller.filters())
     wanted_ids = {key for request in requests.requests for group in request.wanted for key in group}
-    # The search for twins takes a while for thousands of tools. It runs in a thread, because
-    # searches may share this loop.
+    # In a thread, because this takes a while for thousands of tools, and searches share the loop.
     twins = await in_thread(find_twins, tools, wanted_ids)
     run = _Evaluation(gateway=gateway, snapshot=snapshot, caller=caller, twins=twins, tokens=tokens)
     outcomes = await run.ask_all(requests.requests, progress)
@@ -111,7 +107,7 @@ class _Evaluation:
         return self.gateway.options.search.limit
 
     async def ask_all(self, requests: Sequence[EvalRequest], progress: Progress) -> list[Outcome]:
-        """Run all requests. Repeat a request if its search ran without an optional stage."""
+        """Run all requests, and those again whose search lacked an optional stage."""
         outcomes: list[Outcome] = []
         for start in range(0, len(requests), _MAX_CONCURRENT):
             progress("requests", start, len(requests))
@@ -127,13 +123,7 @@ class _Evaluation:
     def report(
         self, outcomes: Sequence[Outcome], tools: Iterable[Entity], wanted: AbstractSet[str]
     ) -> EvalReport:
-        """Return the report on *outcomes*.
-
-        Args:
-            outcomes: Outcomes of the requests.
-            tools: All visible tools.
-            wanted: Ids of the tools that the requests want.
-        """
+        """Return the report on *outcomes*, for all visible *tools* and the *wanted* ids."""
         digests = catalog_digests(tools)
         return EvalReport(
             catalog=digests,
@@ -156,7 +146,7 @@ class _Evaluation:
         groups = with_twins(request, self.twins)
         ranked = tuple(match.id for match in result.matches)
         if any(group.isdisjoint(ranked) for group in groups):
-            # A deeper search determines the ranks of tools that the first search did not return.
+            # A deeper search ranks the tools that the first search did not return.
             deep = await self._search(request, self.gateway.options.search.max_limit)
             ranked = tuple(dict.fromkeys((*ranked, *(match.id for match in deep.matches))))
         places = tuple(_rank(ranked, group) for group in groups)
@@ -210,7 +200,7 @@ def _rank(found: Sequence[str], group: frozenset[str]) -> int | None:
 
 
 def _best_of_group(found: Sequence[str], group: Sequence[str]) -> str:
-    """Return the alternative in *group* that ranks best. If none is found, return the first one."""
+    """Return the alternative in *group* that ranks best, or the first if none is found."""
     return next((key for key in found if key in group), group[0])
 
 
@@ -219,7 +209,7 @@ def judge(found: Sequence[str], groups: Sequence[frozenset[str]]) -> Figures:
 
     Args:
         found: Tool ids, best first.
-        groups: For each wanted tool, the ids that count as found. At least one group.
+        groups: Ids that count as found, for each wanted tool. At least one group.
     """
     scores = score(found, groups)
     return {
@@ -234,7 +224,7 @@ def judge(found: Sequence[str], groups: Sequence[frozenset[str]]) -> Figures:
 
 
 def summarize(outcomes: Iterable[Outcome]) -> Summary:
-    """Return the mean figures of *outcomes*. A figure that applies to none of them is left out."""
+    """Return the mean figures of *outcomes*, without figures that apply to none."""
     outcomes = list(outcomes)
     served = [outcome for outcome in outcomes if outcome.figures]
     unserved = [outcome for outcome in outcomes if not outcome.figures]

@@ -1,7 +1,6 @@
-"""Linter for tool definitions: problems, and the measured effect of the problems on search.
+"""Linter for tool definitions: problems, and their measured effect on search.
 
-The rules read a whole catalog, since half of them compare tools of different servers. The effect
-of a finding is measured by comparing requests for tools with and without it.
+The rules read a whole catalog, because some compare tools of different servers.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ FINDINGS: Mapping[str, str] = {
     "heavy_schema": "the schema has more than three times the average number of tokens",
     "stuffed": "the description is stuffed with key words",
 }
-"""Meanings of the finding codes, keyed by code."""
+"""Meanings of findings, keyed by code."""
 _VERBS = """
     analyze apply ask assign book build calculate call close compare compute connect convert copy
     count detect download draw execute export extract fill format forward import install invoke join
@@ -53,66 +52,59 @@ _VERBS = """
     reply reset resolve run save schedule select start stop subscribe summarize tell test track
     train transfer translate use validate wait write
 """
-"""English verbs that `ACTIONS` does not contain. Verbs in neither list are recognized by the
-article that follows them."""
+"""English verbs besides `ACTIONS`. Others are recognized by the article after them."""
 _VAGUE = "data item thing object resource value result info information tool function action entity"
-"""Words that can name anything. They do not count as the object that a tool acts on."""
+"""Words that can name anything, so they do not count as the object of a tool."""
 _FIRST_WORDS = 6
-"""Number of words at the start of a description among which a verb is expected."""
+"""Number of first words of a description that may contain a verb."""
 _ENGLISH = re.compile(r"\b(?:and|by|for|from|of|or|that|the|this|to|using|with)\b", re.IGNORECASE)
 _VERB_START = re.compile(
     r"\s*[^\W\d_]+\s+(?:(?:back|down|in|off|on|out|up)\s+)?(?:an?|all|every|one|the|your)\b",
     re.IGNORECASE,
 )
-"""Pattern of a sentence that starts with a verb. A first word counts as a verb if an article or
-quantifier follows it."""
+"""Sentence that starts with a verb: an article or quantifier follows the first word."""
 _HEAVY_FACTOR, _MIN_HEAVY_TOKENS = 3, 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One problem of one tool's definition."""
+    """A problem of a tool's definition."""
 
     tool: str
-    """Id of the tool."""
     code: str
     detail: str
-    """Parameters, other tools or token counts that the problem is about. Empty if the code says
-    everything."""
+    """Parameters, other tools or token counts with the problem, or empty."""
     found: int
     requests: int
-    """Number of requests for the tool. *found* is the number of these requests that find it."""
+    """Number of requests for the tool, of which `found` find it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """Effect of one kind of finding: recall of tools with the finding, compared with the other
-    tools.
-    """
+    """Effect of a finding: recall of tools with it, and of other tools."""
 
     code: str
     source: Source
-    """Source of the requests that were compared."""
+    """Source of the compared requests."""
     tools: int
-    """Number of tools with the finding that requests want."""
+    """Number of wanted tools with the finding."""
     with_it: float | None
-    """Recall@5 of requests for tools with the finding, a share of 1."""
+    """Recall@5 of requests for tools with the finding, as a share of 1."""
     without: float | None
-    """Recall@5 of requests for tools without the finding. None if there are no such requests."""
+    """Recall@5 of requests for other tools; None without such requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintReport:
-    """Result of linting: problems, their effect on search, and suggested search texts."""
+    """Problems of tools, their effect on search, and suggested search texts."""
 
     tools: int
     """Number of checked tools."""
     findings: tuple[Finding, ...]
-    """All findings, beginning with the tools that the fewest requests find."""
+    """Findings, beginning with the tools that the fewest requests find."""
     effects: tuple[Effect, ...]
-    """Effects, in the order of `FINDINGS`."""
     suggestions: tuple[Suggestion, ...]
-    """Search texts that help: more requests find the text's tool, and no tool loses a request."""
+    """Search texts that let more requests find their tool, while no tool loses a request."""
 
 
 async def lint(
@@ -126,16 +118,14 @@ async def lint(
     """Check every tool, measure how well it is found, and test search texts for missed tools.
 
     Args:
-        gateway: A `Gateway`, which does not change.
-        requests: Requests of the host, in addition to two generated ones per tool. Their tools are
-            ids or names.
-        caller: Caller of the searches, which decides the visible tools.
-        write: Function that writes search texts, keyed by tool id. Empty texts are not tested. None
-            tests no texts.
+        gateway: `Gateway`, which does not change.
+        requests: Requests of the host, in addition to two generated ones for each tool.
+        caller: Caller of the searches.
+        write: Function that returns search texts, keyed by tool id; None tests no texts.
         progress: Called with ``requests``, the number of finished requests and their total number.
 
     Raises:
-        InvalidRequestError: If a tool is unknown, or several tools have its name.
+        InvalidRequestError: If a requested tool is unknown, or several tools have its name.
     """
     snapshot = await gateway.snapshot(vectors=True)
     tools = snapshot.visible(caller.filters())
@@ -161,12 +151,7 @@ _Problems: TypeAlias = Mapping[str, Mapping[str, str]]
 
 
 def find_faults(tools: Sequence[Entity]) -> dict[str, dict[str, str]]:
-    """Return the problems in the definitions of *tools*.
-
-    Returns:
-        Details of each problem, keyed by tool id and then by finding code. Tools without problems
-        are left out.
-    """
+    """Return the details of each tool's problems, keyed by tool id and finding code."""
     twins = find_twins(tools, (tool.id for tool in tools))
     groups = similar_names({tool.id: tool.name for tool in tools})
     similar = {key: {*group} - {key} for group in groups for key in group}
@@ -188,7 +173,7 @@ def _tool_problems(tool: Entity) -> Iterator[tuple[str, str]]:
     name, description = humanized(tool.name), tool.description
     if not description.strip():
         yield "no_description", ""
-    # The known verbs are English, so descriptions in other languages are not checked for a verb.
+    # The known verbs are English, so other languages are not checked for a verb.
     is_english = not description.strip() or _ENGLISH.search(description)
     first = stems_of(f"{name} {' '.join(description.split()[:_FIRST_WORDS])}")
     if is_english and not _VERB_START.match(description) and first.isdisjoint(_verbs()):

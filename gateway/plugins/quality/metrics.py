@@ -1,10 +1,9 @@
-"""Metrics of rankings, as pure functions. Every figure is a share of 1.
+"""Metrics of rankings, and reports on tools and confused pairs of tools.
 
-* The gold of a query, the correct answer, is a list of groups of tools. A group is served if one of
+* Every figure is a share of 1.
+* The gold of a query, its correct answer, is a list of groups of tools. A group is served if one of
   its tools is found.
-* Sums have a fixed order, so that equal rankings give equal figures to the last digit.
-
-The module also contains the reports on single tools and on confused pairs of tools.
+* Sums have a fixed order, so that equal rankings have exactly equal figures.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ DEPTH = 10
 RECALL_AT = (1, 3, 5, DEPTH)
 _GAINS = tuple(float(1 / np.log2(place + 2)) for place in range(DEPTH))
 _MAX_GAINS = (0.0, *accumulate(_GAINS))
-"""Maximum discounted gain of a ranking, indexed by the number of groups."""
+"""Maximum discounted gain, by number of groups."""
 
 
 def score(ranked: Sequence[str], gold: Gold) -> Figures:
@@ -65,9 +64,7 @@ def _recall(top: Sequence[str], gold: Gold) -> float:
 
 
 def _serving_positions(top: Sequence[str], gold: Gold) -> list[int]:
-    """Return the positions in *top*, from 0, of tools that serve a group that no earlier tool
-    serves.
-    """
+    """Return the positions in *top*, from 0, of tools that serve a new group."""
     waiting = list(gold)
     places: list[int] = []
     for place, tool in enumerate(top):
@@ -79,7 +76,7 @@ def _serving_positions(top: Sequence[str], gold: Gold) -> list[int]:
 
 
 def mean(rows: Sequence[Figures]) -> Figures:
-    """Return the mean of each figure over *rows*. Empty if *rows* is empty."""
+    """Return the mean of each figure; {} without rows."""
     if not rows:
         return {}
     return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
@@ -90,11 +87,11 @@ _MAX_NAMED = 5
 
 
 def report_tools(outcomes: Iterable[Outcome], *, limit: int) -> tuple[ToolReport, ...]:
-    """Report on each tool that a request wants, beginning with tools that are never found.
+    """Report on each wanted tool, beginning with tools that are never found.
 
     Args:
         outcomes: Outcomes of the requests.
-        limit: Number of matches of a search. A tool with a higher rank is missed.
+        limit: Number of matches of a search. Lower ranked tools are missed.
     """
     places: defaultdict[str, list[float]] = defaultdict(list)
     above: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -131,9 +128,7 @@ def _most_common(counts: Counter[str]) -> list[tuple[str, int]]:
 
 
 def find_confusions(outcomes: Iterable[Outcome], twins: Twins) -> tuple[ConfusionPair, ...]:
-    """Return pairs of a wanted tool and the tool that ranked first in its place, most frequent pair
-    first.
-    """
+    """Return pairs of a wanted tool and the tool that ranked first in its place, by frequency."""
     counts: Counter[tuple[str, str]] = Counter()
     for outcome in outcomes:
         wanted_tool = {key for group in outcome.request.wanted for key in group}

@@ -1,7 +1,6 @@
-"""Test requests written by a chat model: three for each tool, without the tool's own words.
+"""Test requests written by a chat model: three for each tool.
 
-A model tends to repeat the description, which makes a request too easy. A request is rejected if
-it contains the tool's name, or a word that is rare among the tools.
+A request is rejected as too easy if it contains the tool's name or a word that is rare among tools.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ INSTRUCTIONS = (
 _MAX_CONCURRENT = 4
 _MAX_TOKENS = 400
 _RARITY = 100
-"""A word is rare if at most one of this number of tools contains it. If the catalog has fewer
-tools, no word is rare."""
+"""A word is rare if at most one of this number of tools contains it."""
 _BULLETS = "0123456789.)-*\u2022\"' "
 
 
@@ -43,16 +41,16 @@ class ChatModel(Protocol):
     """A chat model, such as `OpenAINormalizer`."""
 
     async def ask(self, instructions: str, text: str, *, max_tokens: int) -> ModelReply:
-        """Return the model's reply to *text*, following *instructions*."""
+        """Return the model's reply to *text*, by *instructions*."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequests:
-    """Test requests that a model wrote, and its rejected requests."""
+    """Test requests that a model wrote."""
 
     requests: tuple[EvalRequest, ...]
     rejected: tuple[str, ...]
-    """Texts of rejected requests and of failures, each preceded by the id of its tool."""
+    """Rejected texts and failures, each after the id of its tool."""
 
 
 async def model_requests(
@@ -66,8 +64,8 @@ async def model_requests(
     """Ask *model* once for each tool to write test requests.
 
     Args:
-        tools: All visible tools; word frequencies are counted over them.
-        model: Chat model, which may get several requests at once.
+        tools: All visible tools, in which the frequency of words is counted.
+        model: Chat model, which gets several requests at once.
         telemetry: Records each model request.
         language: Language of the requests, an ISO 639 code or a name.
         progress: Called with ``writing``, the number of finished tools and their total number.
@@ -100,9 +98,7 @@ async def ask_each(
     telemetry: Telemetry,
     progress: Progress,
 ) -> AsyncIterator[tuple[Entity, ModelReply | Failed]]:
-    """Ask *model* about each of *tools*, four at a time. Yield each tool with the reply or failure,
-    in the order of *tools*.
-    """
+    """Ask *model* about four tools at a time. Yield each tool with its reply, in order."""
     for start in range(0, len(tools), _MAX_CONCURRENT):
         progress("writing", start, len(tools))
         batch = tools[start : start + _MAX_CONCURRENT]

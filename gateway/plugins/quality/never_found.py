@@ -11,11 +11,11 @@ from gateway.index.snapshot import IndexBuild
 from gateway.plugins.quality.report import newest_report, report_files
 
 _MAX_DETAILS = 3
-"""Maximum number of tools that a message lists as ranking higher."""
+"""Maximum number of higher ranked tools in a message."""
 
 
 def never_found(build: IndexBuild, reports: Path) -> Iterator[Issue]:
-    """Yield an issue for each visible tool that no request of the newest report finds."""
+    """Yield an issue for each enabled tool that no request of the newest report finds."""
     files = report_files(reports)
     try:
         report = newest_report(reports)

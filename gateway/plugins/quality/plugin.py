@@ -11,7 +11,7 @@ from gateway.hookspecs import IssueSource, hookimpl
 
 @hookimpl
 def register_issues() -> Sequence[IssueSource]:
-    """Register the issues about tools that no request of the newest evaluation report finds."""
+    """Register the issues about tools that test requests never find."""
     return [IssueSource(name="never_found", find=_find_never_found)]
 
 

@@ -1,6 +1,4 @@
-"""Evaluation reports: values that are written as JSON, read again, and shown as an HTML page.
-
-Reports may be saved in a folder, one file per report, named after its time.
+"""Evaluation reports: JSON files, named after their time, and an HTML page.
 
 The page loads nothing from elsewhere, and escapes all texts of servers.
 """
@@ -25,171 +23,160 @@ from gateway.runtime.atomic_file import write_atomically
 from gateway.runtime.json_models import validation_message
 
 _FILE_NAME_FORMAT = "%Y%m%dT%H%M%S.%fZ"
-"""Format of a report's file name: the UTC time (ISO 8601, basic format), so that names sort by
-time."""
+"""Format of a report's file name: the UTC time (ISO 8601, basic format), so that names sort."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Result of one test request."""
+    """Result of a test request."""
 
     request: EvalRequest
     found: tuple[str, ...]
-    """Ids of the first ten tools that the search found, best first."""
+    """Ids of the first ten tools, best first."""
     places: tuple[int | None, ...] = ()
-    """Rank of each wanted tool, from 1. An alternative or a twin counts too. None if not found
-    at all."""
+    """Rank of each wanted tool, an alternative or a twin, from 1; None if not found."""
     tools: tuple[str, ...] = ()
-    """Id of the tool at each of *places*."""
+    """Ids of the tools at `places`."""
     missed: bool = False
     """True if a wanted tool is not among the matches that a search returns."""
     accepted: bool = True
-    """True if the search did not warn that its matches are weak."""
+    """True if the search did not warn of weak matches."""
     confidence: float = 0.0
-    """Confidence of the best match, 0 to 1."""
     figures: Mapping[str, float]
-    """Metrics of the request; empty if no tool serves it."""
+    """Metrics; empty if no tool serves the request."""
     missing_words: Mapping[str, tuple[str, ...]]
-    """Words of the request that are missing from the text of a missed tool, keyed by tool id."""
+    """Words of the request that a missed tool's text lacks, keyed by tool id."""
     follows: bool | None = None
-    """True if the second wanted tool is suggested as the next step after the first. None if the
-    request has no order."""
+    """True if the second wanted tool is suggested after the first; None without an order."""
     answer_tokens: int = 0
     schema_tokens: int = 0
     degraded: bool = False
-    """True if both attempts of the search ran without an optional stage, such as vectors."""
+    """True if both attempts lacked an optional stage, such as vectors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Mean figures of several requests."""
+    """Mean figures of requests."""
 
     requests: int
     unanswerable: int
     """Number of requests that no tool serves."""
     figures: Mapping[str, float]
-    """Means over the requests that a tool serves, keyed by name. ``false_accepts`` is the mean over
-    the other requests. All are shares of 1."""
+    """Means over the requests that a tool serves (``false_accepts``: over the others), keyed by
+    name, as shares of 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolReport:
-    """Report on one tool: how often the requests that want it find it."""
+    """Report on a tool: how often requests find it."""
 
     id: str
     requests: int
     found: int
-    """Number of requests that return the tool among the matches."""
+    """Number of requests with the tool among the matches."""
     first: int
-    """Number of requests with the tool as the first match (hit@1)."""
+    """Number of requests with the tool first (hit@1)."""
     top_five: int
-    """Number of requests with the tool among the first five matches (hit@5)."""
+    """Number of requests with the tool among the first five (hit@5)."""
     findable: bool
-    """True if at least one request finds the tool."""
+    """True if `found` is above 0."""
     median_place: float | None
-    """Median rank of the tool. None if at least half of the requests do not find it at all."""
+    """Median rank; None if at least half of the requests do not find the tool."""
     outranked_by: Mapping[str, int]
-    """Number of times that another tool ranked higher, keyed by the other tool's id, most frequent
-    first."""
+    """Number of times that other tools ranked higher, keyed by tool id, most frequent first."""
     missing_words: tuple[str, ...]
-    """Words in requests that missed the tool, and not in the tool's text, most frequent first."""
+    """Words of requests that missed the tool, which its text lacks, most frequent first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfusionPair:
-    """A wanted tool, and another tool that ranked first in its place."""
+    """A wanted tool, and the tool that ranked first in its place."""
 
     wanted: str
     first: str
     requests: int
     are_twins: bool
-    """True if both have nearly the same description. Then the tool that ranked first counts as
-    found."""
+    """True if both have nearly the same description, so that `first` counts as found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Estimated numbers of tokens that a model reads with and without the gateway."""
+    """Estimated tokens that a model reads with and without the gateway."""
 
     catalog: int
-    """Tokens of the schemas of all tools, as sent without a gateway."""
+    """Tokens of the schemas of all tools, without a gateway."""
     fixed: int
-    """Tokens of the meta-tools, which are sent with each model request."""
+    """Tokens of the meta-tools, in each model request."""
     answer_p50: int
     answer_p95: int
     """95th percentile of the tokens of a search result."""
     schemas_p50: int
-    """Median number of tokens of the schemas of found tools, which are sent after the search
-    result."""
+    """Median tokens of the schemas of found tools, sent after the search result."""
     break_even: int
-    """Number of searches in one conversation from which the gateway costs more tokens than all
-    schemas."""
+    """Number of searches in a conversation from which the gateway costs more than all schemas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePoint:
-    """Figures of the requests in a catalog enlarged by distractors."""
+    """Figures of the requests in a catalog with distractors."""
 
     tools: int
-    """Number of tools in the enlarged catalog."""
+    """Number of tools in that catalog."""
     figures: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalReport:
-    """Result of an evaluation of a gateway."""
+    """Result of an evaluation."""
 
     catalog: Mapping[str, str]
-    """Short digest of each visible tool's definition, keyed by tool id."""
+    """Short digests of the visible tools' definitions, keyed by tool id."""
     strategy: str
     limit: int
-    """Number of matches of a search. Tools with a higher rank count as missed."""
+    """Number of matches of a search. Lower ranked tools are missed."""
     summary: Summary
     by_source: Mapping[str, Summary]
     by_language: Mapping[str, Summary]
     tools: tuple[ToolReport, ...]
-    """Reports on the wanted tools, beginning with tools that are never found."""
+    """Reports on wanted tools, beginning with tools that are never found."""
     untested: tuple[str, ...]
-    """Ids of the tools that no request wants."""
+    """Ids of tools that no request wants."""
     unknown: tuple[str, ...]
-    """Wanted tools that the catalog does not contain. They count as missed."""
+    """Wanted tools outside the catalog, which count as missed."""
     pairs: tuple[ConfusionPair, ...]
-    """Pairs of confused tools, most frequent pair first."""
+    """Pairs of confused tools, most frequent first."""
     cost: Cost | None = None
     degraded: int = 0
-    """Number of searches that ran without an optional stage, such as vectors. If above 0, a healthy
-    gateway may score higher."""
+    """Number of searches that lacked an optional stage, such as vectors."""
     outcomes: tuple[Outcome, ...]
     curve: tuple[CurvePoint, ...] = ()
-    """Distractor curve: figures in catalogs of growing size, beginning without distractors. Empty
-    if not requested."""
+    """Figures in catalogs of growing size, first without distractors; empty if not requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredReport:
-    """Overview of a saved report, without its results for single tools and requests."""
+    """Overview of a saved report."""
 
     name: str
-    """Name of the report file."""
+    """Name of the file."""
     time: str
-    """Creation time, ISO 8601 in UTC. It comes from the file name, or else is the file's
-    modification time."""
+    """Creation time (ISO 8601, UTC), from the file's name or else its modification time."""
     requests: int = 0
     tools: int = 0
     """Number of tools in the catalog."""
     catalog: str = ""
-    """Digest of the catalog. Equal digests mean equal catalogs."""
+    """Digest of the catalog."""
     figures: Mapping[str, float]
     """Figures of all requests, as shares of 1."""
     degraded: int = 0
-    """Number of searches that ran without an optional stage, such as vectors."""
+    """Number of searches that lacked an optional stage, such as vectors."""
     error: str = ""
-    """Reason why the report cannot be read; empty if it can."""
+    """Reason why the report cannot be read, or empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ReportHead:
-    """Fields of an `EvalReport` that are read for an overview."""
+    """Fields of an `EvalReport` for an overview."""
 
     catalog: Mapping[str, str]
     summary: Summary
@@ -205,7 +192,7 @@ def read_report(text: str, *, where: str) -> EvalReport:
     """Return the report that `write_report` wrote as *text*.
 
     Raises:
-        ConfigError: If *text* is not a report. The message names *where*, the report's file.
+        ConfigError: If *text* is not a report; the message names *where*.
     """
     report: EvalReport = _read(EvalReport, text, where)
     return report
@@ -226,8 +213,7 @@ def write_report(report: EvalReport) -> str:
 
 
 def save_report(report: EvalReport, folder: Path) -> Path:
-    """Write *report* to a new file in *folder*, and return the file's path. A missing folder is
-    created.
+    """Write *report* to a new file, in a folder that is created if missing. Return its path.
 
     Raises:
         ConfigError: If the file cannot be written.
@@ -241,19 +227,17 @@ def save_report(report: EvalReport, folder: Path) -> Path:
 
 
 def report_files(folder: Path) -> tuple[Path, ...]:
-    """Return the paths of the reports in *folder*, newest last. Their names begin with the date."""
+    """Return the paths of the reports in *folder*, newest last."""
     return tuple(sorted(path for path in folder.glob("*.json") if path.is_file()))
 
 
 def list_reports(folder: Path) -> tuple[StoredReport, ...]:
-    """Return overviews of the reports in *folder*, newest last. The overview of an unreadable
-    report has an `error`.
-    """
+    """Return overviews of the reports in *folder*, newest last. Unreadable ones have an `error`."""
     return tuple(_stored_report(path, *_file_version(path)) for path in report_files(folder))
 
 
 def load_report(folder: Path, name: str) -> EvalReport:
-    """Return the report in the file *name* of *folder*.
+    """Return the report in a file.
 
     Raises:
         InvalidRequestError: If *folder* does not contain the file.
@@ -266,7 +250,7 @@ def load_report(folder: Path, name: str) -> EvalReport:
 
 
 def newest_report(folder: Path) -> EvalReport | None:
-    """Return the newest report in *folder*, or None if the folder has no reports.
+    """Return the newest report in *folder*; None without reports.
 
     Raises:
         ConfigError: If the newest file is not a report.
@@ -282,9 +266,7 @@ def _file_version(path: Path) -> tuple[int, int]:
 
 @lru_cache(maxsize=2)
 def _load(path: Path, _changed_ns: int, _bytes: int) -> EvalReport:
-    """Return the report in the file *path*. Size and change time of the file are only part of the
-    cache key.
-    """
+    """Return the report in a file, cached by path, change time and size."""
     return read_report(read_text(path), where=path.name)
 
 
@@ -314,7 +296,7 @@ _TOOL_COLUMNS = ("id", "found", "requests", "median_place", "outranked_by", "mis
 
 
 def to_page(report: EvalReport) -> str:
-    """Return *report* as an HTML page with figures, tools, confused pairs and missed requests."""
+    """Return *report* as an HTML page."""
     template = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
     names = [*report.summary.figures]
     summaries = {"all": report.summary, **report.by_source, **report.by_language}

@@ -1,7 +1,7 @@
-"""Test requests: example queries and the tools that a search should find for them.
+"""Test requests: queries and the tools that a search should find for them.
 
-They are written by hand as a Markdown table or as JSON Lines. Frozen requests are JSON Lines whose
-first line contains the digest of the catalog.
+They are a Markdown table or JSON Lines. In frozen requests, the first line has the digest of the
+catalog.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from gateway.runtime.text import digest
 from gateway.types import Entity, Filters
 
 Source = Literal["user", "rules", "model", "usage", "held_out"]
-"""Origin of a request. Reports have separate figures for each source. A *held_out* request repeats
-another request while the tools that serve it are ignored."""
+"""Origin of a request, by which reports split figures. ``held_out`` repeats another request without
+the tools that serve it."""
 _CELL_SEPARATOR = re.compile(r"(?<!\\)\|")
 _TABLE_RULER = re.compile(r"[\s|:-]+")
 _ARROW = re.compile(r"\s*(?:->|→)\s*")
@@ -40,50 +40,46 @@ def _groups(tools: object) -> object:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalRequest:
-    """A test request and the tools that serve it. The fields *text* and *wanted* are called
-    ``request`` and ``tools`` in JSON.
-    """
+    """A test request. In JSON, `text` is ``request`` and `wanted` is ``tools``."""
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
     text: Annotated[Text, Field(alias="request")]
     wanted: Annotated[
         tuple[tuple[str, ...], ...], Field(alias="tools"), BeforeValidator(_groups)
     ] = ()
-    """Wanted tools. Each one is a group of alternatives. Empty if no tool serves the request."""
+    """Wanted tools, each as a group of alternatives; empty if no tool serves the request."""
     ordered: bool = False
     """True if the wanted tools are used in this order."""
     source: Source = "user"
     style: str = ""
-    """Way in which the request was generated, such as ``typos``; empty if written by hand."""
+    """Kind of a generated request, such as ``typos``, or empty."""
     language: str = ""
-    """Language of the text, an ISO 639 code. Empty if unknown."""
+    """ISO 639 code; empty if unknown."""
     without: frozenset[str] = frozenset()
-    """Ids of tools that the search must ignore, so that no tool serves the request."""
+    """Ids of tools that the search must ignore."""
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Identity of the request. Requests of two evaluations with equal keys are compared."""
+        """Identity, by which the requests of two evaluations are compared."""
         return self.text, self.wanted, self.without
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSet:
-    """Test requests, and the digest of the catalog whose tools they name."""
+    """Test requests for a catalog."""
 
     requests: tuple[EvalRequest, ...]
     catalog: str = ""
-    """Digest of the catalog. Empty if the requests do not belong to a certain catalog."""
+    """Digest of the catalog, or empty."""
 
 
 def catalog_digests(entities: Iterable[Entity]) -> dict[str, str]:
-    """Return a short digest of each entity's definition, keyed by entity id and sorted."""
+    """Return short digests of definitions, keyed by entity id and sorted."""
     return {entity.id: entity.digest[:12] for entity in sorted(entities, key=lambda each: each.id)}
 
 
 def catalog_digest(digests: Mapping[str, str]) -> str:
-    """Return one digest for a catalog, given the digests of its entities. Equal results mean equal
-    catalogs.
-    """
+    """Return the digest of a catalog from the digests of its entities."""
     return digest(json.dumps(dict(digests), sort_keys=True))
 
 
@@ -110,7 +106,7 @@ def parse(text: str, *, where: str) -> RequestSet:
 
 
 def _lines(text: str) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
-    """Return two lists of line numbers and lines: all lines, and the lines that are table rows."""
+    """Return line numbers and lines: all lines, and the table rows."""
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
     return lines, [(number, line) for number, line in lines if line.startswith("|")]
 
@@ -119,7 +115,7 @@ def _from_table(rows: Sequence[tuple[int, str]], where: str) -> RequestSet:
     requests: list[EvalRequest] = []
     for number, line in rows:
         if _TABLE_RULER.fullmatch(line):
-            # The row above the ruler is the heading of the table, not a request.
+            # The row above the ruler is the heading.
             requests = requests[:-1]
             continue
         cells = [
@@ -135,8 +131,7 @@ def _from_table(rows: Sequence[tuple[int, str]], where: str) -> RequestSet:
 
 
 def parse_tools(cell: str) -> tuple[tuple[tuple[str, ...], ...], bool]:
-    """Return the tools that a table cell names, as groups of alternatives, and whether they are
-    ordered.
+    """Return the tools in a table cell as groups of alternatives, and whether they are ordered.
 
     ``a, b`` wants both, ``a -> b`` wants b after a, ``a or b`` wants either, ``none`` wants no
     tool.
@@ -173,15 +168,14 @@ def _from_json_lines(lines: Sequence[tuple[int, str]], where: str) -> RequestSet
 def freeze(
     requests: Iterable[EvalRequest], snapshot: Snapshot, filters: Filters, *, strict: bool = True
 ) -> RequestSet:
-    """Replace the tool names in *requests* by ids, drop duplicates, and add the digest of the
-    catalog.
+    """Replace tool names by ids, drop duplicate requests, and add the digest of the catalog.
 
     Args:
         requests: Requests that name tools by id, by exposed name, or by a unique name.
-        snapshot: The catalog.
+        snapshot: Catalog.
         filters: Filters for the visible tools.
-        strict: Raise an error for an unknown tool. If False, its name stays, and the tool counts
-            as missed.
+        strict: True raises an error for an unknown tool. False keeps its name, so that it is
+            missed.
 
     Raises:
         InvalidRequestError: If a tool is unknown, or several tools have its name.
@@ -204,7 +198,7 @@ def freeze(
 
 
 def to_json_lines(requests: RequestSet) -> str:
-    """Return *requests* as JSON Lines that `parse` can read. Empty fields are left out."""
+    """Return *requests* as JSON Lines for `parse`, without empty fields."""
     rows = TypeAdapter(tuple[EvalRequest, ...]).dump_python(
         requests.requests, mode="json", by_alias=True, exclude_defaults=True
     )
@@ -213,15 +207,12 @@ def to_json_lines(requests: RequestSet) -> str:
 
 
 def save_request(path: Path, request: EvalRequest) -> bool:
-    """Append *request* to a file of requests, without changing the rest of the file.
+    """Append *request* to a file of requests. Return False if the file already contains it.
 
     Args:
-        path: The file. A new one is a Markdown table if its name ends in ``.md``, else JSON Lines.
-        request: The request. A table stores only its text and tools. White space in the text is
-            reduced to single spaces.
-
-    Returns:
-        True if the request was added, False if the file already contains it.
+        path: File. A new one is a Markdown table if its name ends in ``.md``, else JSON Lines.
+        request: Request. A table stores only its text and tools. White space in the text becomes
+            single spaces.
 
     Raises:
         ConfigError: If the file cannot be read or written, or its format cannot hold the request.
@@ -245,7 +236,7 @@ def save_request(path: Path, request: EvalRequest) -> bool:
 
 
 def _with_row(text: str, request: EvalRequest) -> str:
-    """Return the Markdown *text* with a row for *request* added after the last row of its table."""
+    """Return the Markdown *text* with a row for *request* at the end of its table."""
     groups = [" or ".join(group) for group in request.wanted]
     tools = (" -> " if request.ordered else ", ").join(groups) or "none"
     row = "| {} | {} |\n".format(request.text.replace("|", "\\|"), tools)

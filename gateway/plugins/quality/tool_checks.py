@@ -1,8 +1,4 @@
-"""Checks whether tools can be called, without contacting their servers. For agents that run on a
-schedule.
-
-The functions are pure, except `preflight`, which reads the state of a gateway in memory.
-"""
+"""Checks whether tools can be called, without contacting their servers, for scheduled agents."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ from gateway.types import ANYONE, Caller, Entity
 from gateway.types.caller import filters_for
 
 Verdict = Literal["ready", "retry_later", "needs_person", "unknown"]
-"""Result of the check of a tool, from best to worst."""
+"""Result of a check, from best to worst."""
 Reason = Literal["not_listed", "changed", "signed_out", "server_down", "filtered", "schema_differs"]
 """Reason why a tool should not be called:
 
@@ -33,55 +29,50 @@ _DIGITS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerState:
-    """Known state of the server of a tool."""
+    """Known state of a tool's server."""
 
     name: str
     listed: bool = True
-    """True if the server's tool list is known."""
+    """True if the tool list is known."""
     unusable: str = ""
-    """Reason why the server cannot be used at all, such as an invalid entry. Empty if it can be
-    used."""
+    """Reason why the server cannot be used, such as an invalid entry, or empty."""
     changed: bool = False
-    """True if the server's command or URL changed since it was approved."""
+    """True if the command or URL changed since approval."""
     signed_out: bool = False
     failure: str = ""
-    """Reason why the server recently could not be reached or listed. Empty without a known
-    failure."""
+    """Reason why the server recently could not be reached or listed, or empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCheck:
-    """Result of the check of one tool."""
+    """Result of the check of a tool."""
 
     tool: str
-    """Id of the tool."""
     verdict: Verdict
     reasons: tuple[Reason, ...] = ()
-    """Reasons against a call; empty if the tool is ready."""
+    """Reasons against a call."""
     digest: str = ""
-    """Digest of the tool's current schemas, 16 hexadecimal digits. Empty if the tool is not
-    listed."""
+    """Digest of the tool's schemas, 16 hexadecimal digits; empty if it is not listed."""
     detail: str = ""
-    """Text with the remedy for each reason."""
+    """Reasons and remedies in words."""
 
 
 class CheckedGateway(Protocol):
-    """The parts of a `Gateway` that the check of tools uses."""
+    """Parts of a `Gateway` that the checks use."""
 
     async def snapshot(self) -> Snapshot:
-        """Return the index that calls use."""
+        """Return the index for calls."""
 
     def server_states(self) -> Mapping[str, str]:
-        """Return the state of each server's connection, keyed by server name."""
+        """Return the states of the connections, keyed by server name."""
 
 
 async def preflight(
     gateway: CheckedGateway, wanted: Mapping[str, str], *, caller: Caller = ANYONE
 ) -> tuple[ToolCheck, ...]:
-    """Check tools against the current state of *gateway*. Arguments and results are those of
-    `check_tools`.
+    """Check tools in the current state of *gateway*, as `check_tools` does.
 
-    A server that was not listed yet is listed first, as in a search.
+    Servers that were not listed yet are listed first.
     """
     snapshot, connections = await gateway.snapshot(), gateway.server_states()
     states = {}
@@ -104,8 +95,7 @@ def check_tools(
     Args:
         wanted: Digests of the schemas that the agent was built with, keyed by tool id. An empty
             digest accepts all schemas.
-        snapshot: The catalog, including tools that changed since approval (`on_change="warn"`). A
-            tool that is left out counts as not listed.
+        snapshot: Catalog with changed tools (`on_change="warn"`). Tools outside it are not listed.
         servers: State of each tool's server, keyed by tool id.
         caller: Caller of the tools.
     """
@@ -134,18 +124,16 @@ def check_tools(
 
 
 def schema_digest(tool: Entity) -> str:
-    """Return the digest of a tool's current schemas, 16 hexadecimal digits.
+    """Return the digest of a tool's schemas, 16 hexadecimal digits.
 
-    The name and description are not part of the digest, because they do not affect valid calls.
+    Name and description are left out, because they do not affect valid calls.
     """
     schemas = tool.definition.input_schema, tool.definition.output_schema
     return digest(json.dumps(schemas, sort_keys=True))[:_DIGITS]
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the worst of *verdicts*. The worst is unknown, then needs_person, retry_later,
-    ready.
-    """
+    """Return the worst verdict, or ``ready`` without verdicts."""
     return max(verdicts, key=VERDICTS.index, default="ready")
 
 

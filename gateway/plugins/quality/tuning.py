@@ -1,11 +1,9 @@
 """Tuning: test requests become search examples of the tools that serve them.
 
-* The examples change a tool's vector (`gateway.index.compiler`) and add to its searched words.
-* The gain is measured by cross-validation: the requests are split into parts, and each part is
-  tested while the others are examples. The examples are kept only if recall@5 certainly rises and
-  no tool is lost.
-* Kept examples become rules of the catalog. They apply from the next search on, and after a
-  restart.
+* Examples change a tool's vector (`gateway.index.compiler`) and add to its searched words.
+* The gain is measured by cross-validation: each part of the requests is tested with the others as
+  examples. Examples are kept only if recall@5 certainly rises and no tool is lost.
+* Kept examples become rules of the catalog, and apply from the next search on.
 """
 
 from __future__ import annotations
@@ -27,34 +25,32 @@ from gateway.runtime.text import counted
 from gateway.types import ANYONE, Caller, Entity
 
 MIN_REQUESTS = 30
-"""Minimum number of usable requests. Fewer give no reliable result."""
+"""Minimum number of usable requests for a reliable result."""
 PARTS = 5
 JUDGED = "recall@5"
 _SOURCES = frozenset({"user", "model", "usage"})
-"""Sources of requests that tuning can use. Generated requests consist of the tools' own words."""
+"""Sources of usable requests. Requests by rules consist of the tools' own words."""
 Examples = Mapping[str, tuple[str, ...]]
 """Texts of requests, keyed by the id of the tool that serves them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """Result of tuning: learned examples and their measured gain."""
+    """Result of tuning."""
 
     requests: int
-    """Number of requests that tuning can use."""
+    """Number of usable requests."""
     kept: bool
     reason: str
     """Reason why the examples are kept or rejected, in words."""
     comparison: Comparison | None = None
-    """Comparison of each request without examples and with the examples of the other parts. None if
-    tuning was rejected before it."""
+    """Comparison of requests without and with examples of the other parts; None if not made."""
     unfound: tuple[str, ...] = ()
-    """Ids of tools that the examples of other tools would hide."""
+    """Tools that examples of other tools would hide."""
     examples: Examples
-    """New examples, keyed by tool id. Empty if they were rejected."""
+    """New examples; empty if rejected."""
     before: Examples
-    """Earlier examples of the same tools, from a previous tuning or the catalog's rules, keyed by
-    tool id."""
+    """Earlier examples of the same tools, from a previous tuning or the catalog's rules."""
 
 
 async def tune(
@@ -67,9 +63,9 @@ async def tune(
     """Make requests examples of the tools that serve them, if other requests improve.
 
     Args:
-        gateway: A `Gateway`. If the examples are kept, its catalog rules change, but nothing else.
-        requests: Requests that name tools by id or name. Generated requests are ignored.
-        caller: Caller of the searches, which decides the visible tools.
+        gateway: `Gateway`, in which only the catalog's rules change.
+        requests: Requests that name tools by id or name. Requests by rules are ignored.
+        caller: Caller of the searches.
         progress: Called with ``part`` or ``requests``, the finished number and the total number.
 
     Raises:
@@ -107,7 +103,7 @@ async def tune(
 
 
 async def undo(gateway: Tunable, tuning: Tuning) -> None:
-    """Restore the examples that the tools had before *tuning*.
+    """Restore the examples from before *tuning*.
 
     Raises:
         StoreError: If the examples cannot be written.
@@ -154,7 +150,7 @@ async def _write_examples(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Trial:
-    """Cross-validation: evaluates requests while other requests are examples."""
+    """Cross-validation: evaluates requests with other requests as examples."""
 
     gateway: Tunable
     snapshot: Snapshot
@@ -162,9 +158,7 @@ class _Trial:
     progress: Progress
 
     async def compare_parts(self, requests: Sequence[EvalRequest]) -> Comparison:
-        """Compare each request without examples and with the requests of the other parts as
-        examples.
-        """
+        """Compare requests without examples and with those of the other parts as examples."""
         before = await self._evaluate({}, requests)
         reports = []
         for part in range(PARTS):
@@ -181,9 +175,9 @@ class _Trial:
     async def find_hidden(
         self, requests: Sequence[EvalRequest], tools: Sequence[Entity]
     ) -> tuple[str, ...]:
-        """Return the ids of the tools that searches find only without the examples.
+        """Return the ids of tools that are found only without the examples.
 
-        The searches are *requests*, and generated requests in the words of the tools' definitions.
+        The searches are *requests*, and generated requests in the words of the tools.
         """
         all_requests = [*requests, *offline_requests(tools, typos=False)]
         before = await self._evaluate({}, all_requests)
@@ -201,7 +195,7 @@ class _Trial:
 
 
 def with_examples(entities: Iterable[Entity], examples: Examples) -> Iterator[Entity]:
-    """Yield *entities*, with their *examples* added to their search hints."""
+    """Yield *entities* with *examples* added to their search hints."""
     for entity in entities:
         all_examples = dict.fromkeys((*entity.hints.examples, *examples.get(entity.id, ())))
         yield entity.with_hints(examples=tuple(all_examples)) if entity.id in examples else entity

@@ -1,8 +1,8 @@
-"""Twins: tools of different servers with nearly the same description. Pure functions.
+"""Twins: tools of different servers with nearly the same description.
 
-If a search finds a twin in place of the wanted tool, the wanted tool counts as found. Reports list
-such pairs, because either both are the same tool, or the descriptions lack the difference.
-`hold_out` makes requests that no tool serves.
+A search that finds a twin of the wanted tool counts as correct. Reports list such pairs, because
+the
+tools are the same or their descriptions are incomplete.
 """
 
 from __future__ import annotations
@@ -20,13 +20,11 @@ from gateway.search.rank.parameters import COPY_SHARE
 from gateway.types import Entity
 
 Twins = Mapping[str, frozenset[str]]
-"""Ids of the twins of each tool, keyed by tool id. Tools without twins are left out."""
+"""Ids of each tool's twins, keyed by tool id, for tools with twins."""
 
 
 def find_twins(tools: Sequence[Entity], wanted: Iterable[str]) -> Twins:
-    """Return the twins of the tools with the ids *wanted*, keyed by tool id. Twins are on other
-    servers.
-    """
+    """Return the twins, on other servers, of the tools *wanted*."""
     by_id = {tool.id: tool for tool in tools}
     like = _Descriptions(tools)
     twins_by_id = {}
@@ -48,8 +46,8 @@ def _are_twins(tool: Entity, other: Entity) -> bool:
 class _Descriptions:
     """Index of tools by the rare words of their descriptions.
 
-    If two sets share the fraction s of their union, they share one of the rarest (1 - s) n + 1
-    words of each, where n is its size (prefix filter; Bayardo, Ma, Srikant 2007).
+    Two sets that share the fraction s of their union share one of the rarest (1 - s) n + 1 words of
+    each, where n is its size (prefix filter; Bayardo, Ma, Srikant 2007).
     """
 
     def __init__(self, tools: Sequence[Entity]) -> None:
@@ -60,22 +58,18 @@ class _Descriptions:
                 self._tools[stem].append(tool)
 
     def candidates(self, tool: Entity) -> Iterable[Entity]:
-        """Return the possible twins of *tool*, without duplicates."""
+        """Return the possible twins of *tool*."""
         tools = (other for stem in self._rarest(tool) for other in self._tools[stem])
         return {other.id: other for other in tools}.values()
 
     def _rarest(self, tool: Entity) -> list[str]:
-        """Return the rarest words of the tool's description, as many as the prefix filter needs.
-        Return an empty word if the description has no words.
-        """
+        """Return the rarest words of a description for the prefix filter; [""] without words."""
         stems = sorted(stems_of(tool.description), key=lambda stem: (self._counts[stem], stem))
         return stems[: len(stems) - ceil(COPY_SHARE * len(stems)) + 1] or [""]
 
 
 def with_twins(request: EvalRequest, twins: Twins) -> tuple[frozenset[str], ...]:
-    """Return a group of tool ids for each wanted tool of *request*: its alternatives and all their
-    twins.
-    """
+    """Return the ids that count as found for each wanted tool: its alternatives and their twins."""
     return tuple(
         frozenset(group).union(*(twins.get(key, frozenset()) for key in group))
         for group in request.wanted
@@ -85,12 +79,10 @@ def with_twins(request: EvalRequest, twins: Twins) -> tuple[frozenset[str], ...]
 def hold_out(
     requests: Iterable[EvalRequest], tools: Sequence[Entity], *, count: int
 ) -> tuple[EvalRequest, ...]:
-    """Repeat up to *count* requests while the tools that serve them are ignored.
+    """Repeat up to *count* requests, chosen by digest, while the tools that serve them are ignored.
 
-    Each search ignores the wanted tool, its twins, and tools with the same name on other servers. A
-    tool with another name may still serve the request, so check requests whose matches are
-    accepted. The requests are selected by the digest of their texts, which gives the same selection
-    in every process.
+    Also ignored are their twins, and tools with the same name on other servers. A tool with another
+    name may still serve a request, so check requests with accepted matches.
     """
     single = [request for request in requests if len(request.wanted) == 1 and not request.ordered]
     drawn = sorted(single, key=lambda request: digest(request.text))[:count]

@@ -1,4 +1,4 @@
-"""A copy of a gateway's catalog with different texts. It can be searched next to the original."""
+"""A search-only copy of a gateway's catalog with different texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gateway.types import ANYONE, Caller, Entity, Filters, Match, SearchResult, 
 
 
 class Tunable(Searchable, Protocol):
-    """The parts of a `Gateway` that tuning uses."""
+    """Parts of a `Gateway` that tuning uses."""
 
     embedder: Embedder | None
     telemetry: Telemetry
@@ -30,11 +30,11 @@ class Tunable(Searchable, Protocol):
 
     @property
     def searches(self) -> Searches:
-        """Searches of the gateway, from which a copy takes its settings."""
+        """Searches, whose settings a copy uses."""
 
     @property
     def catalog(self) -> Catalog:
-        """Catalog of the gateway, which stores the rules."""
+        """Catalog, which stores the rules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Variant:
         caller: Caller = ANYONE,
         task: str | None = "",
     ) -> SearchResult:
-        """Find tools as the gateway does."""
+        """Find tools, as the gateway does."""
         arguments = SearchArguments(query, limit=limit, filters=filters or Filters(), caller=caller)
         request, notes = prepare(arguments, self.options.search)
         return await self.find(self.index, request, notes, task=task)
@@ -69,14 +69,14 @@ class Variant:
     async def next_steps(
         self, tools: Sequence[str], *, query: str = "", limit: int = 5, caller: Caller = ANYONE
     ) -> tuple[Match, ...]:
-        """Return the suggestions of the original gateway, which do not depend on the texts."""
+        """Return the gateway's suggestions, which do not depend on the texts."""
         return await self.gateway.next_steps(tools, query=query, limit=limit, caller=caller)
 
 
 async def variant_of(gateway: Tunable, snapshot: Snapshot, entities: Iterable[Entity]) -> Variant:
-    """Return a copy of *gateway* that searches *entities* instead of those in its *snapshot*.
+    """Return a copy of *gateway* that searches *entities* instead of those in *snapshot*.
 
-    New texts are embedded, and their vectors are stored with the others. Nothing else is written.
+    Only vectors of new texts are written to the store.
     """
     compiler = SnapshotCompiler(gateway.options.graph)
     compiler.prepare(entities)

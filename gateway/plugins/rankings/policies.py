@@ -1,4 +1,4 @@
-"""Ranking policies compatible with registries: other scores from the same evidence. Pure functions.
+"""Ranking policies compatible with registries: other scores from the same evidence.
 
 =============  ================================================================================
 hybrid         reciprocal ranks of two independent rankings, by vectors and by words; an entity
@@ -7,8 +7,7 @@ weighted       0.6 x cosine + 0.4 x keyword share, both on absolute scales
 legacy         (cosine + 1) / 2 + 0.1 x keyword boost, at most 1; at most three of each kind
 =============  ================================================================================
 
-Without vectors, each policy ranks by words alone. An entity without a vector is also ranked by
-words alone.
+Without vectors, and for an entity without a vector, words alone decide.
 """
 
 from __future__ import annotations
@@ -52,17 +51,14 @@ class Hybrid:
     uses_vectors, is_exact = True, False
 
     def rank(self, evidence: PolicyEvidence) -> RankedList:
-        """Rank by the fusion of the ranks by vectors and by words. Without vectors, rank by
-        words.
-        """
+        """Rank by the fusion of the ranks by vectors and by words, or by words without vectors."""
         if evidence.candidates is None:
             return by_words(evidence.lexical.scores, evidence.mask)
         lists = fused_lists(evidence, evidence.candidates)
         return reciprocal_rank_fusion(lists, size=len(evidence.mask))
 
     def explain(self, evidence: PolicyEvidence, ranked: RankedList) -> Mapping[int, Scoring]:
-        """Return the parts of each score, keyed by position of the entity, and log them as
-        registries do.
+        """Return the parts of each score, keyed by position, and log them as registries do.
 
         Rankings are logged at INFO and scores at DEBUG.
         """
@@ -91,7 +87,7 @@ class Weighted:
         return weighted(evidence.candidates, evidence.keywords, evidence.mask)
 
     def explain(self, evidence: PolicyEvidence, ranked: RankedList) -> Mapping[int, Scoring]:
-        """Return the parts of each score, keyed by position of the entity."""
+        """Return the parts of each score, keyed by position."""
         return explain_scores(evidence, ranked)
 
 
@@ -107,9 +103,7 @@ class Legacy:
         return ranked.at(first_per_kind(kinds, LEGACY_MAX_PER_KIND))
 
     def explain(self, evidence: PolicyEvidence, ranked: RankedList) -> Mapping[int, Scoring]:
-        """Return the parts of each score, keyed by position of the entity, and log them at
-        DEBUG.
-        """
+        """Return the parts of each score, keyed by position, and log them at DEBUG."""
         scorings = explain_scores(evidence, ranked)
         line = (
             "Score for %r (type=%s): vector=%.4f, normalized_vector=%.4f, "
@@ -128,20 +122,17 @@ POLICIES: Mapping[str, CatalogRanking] = {
     "weighted": Weighted(),
     "legacy": Legacy(),
 }
-"""Policies of this plugin, keyed by name."""
 
 
 def _name_and_kind(evidence: PolicyEvidence, position: int) -> tuple[str, str]:
-    """Return name and kind of the entity at *position* for a log message."""
+    """Return the name and kind of an entity for a log message."""
     entity = evidence.snapshot.entities[position]
-    # The name is untrusted text, so log messages use %r, which keeps it on one line.
+    # The name is untrusted. %r in log messages keeps it on one line.
     return entity.definition.title or entity.name, REGISTRY_NAMES.get(entity.kind, entity.kind)
 
 
 def fused_lists(evidence: PolicyEvidence, candidates: Candidates) -> tuple[Positions, Positions]:
-    """Return the two rankings to fuse: positions of entities by vectors and by words, best first.
-    Each has at most ``evidence.count`` positions.
-    """
+    """Return the positions by vectors and by words, best first, at most ``evidence.count`` each."""
     lexical = evidence.lexical
     words = by_words(lexical.scores, evidence.mask & (lexical.coverage >= HYBRID_COVERAGE))
     near = candidates.pool[has_vectors(candidates, candidates.pool)]
@@ -149,14 +140,12 @@ def fused_lists(evidence: PolicyEvidence, candidates: Candidates) -> tuple[Posit
 
 
 def reciprocal_rank_fusion(lists: Sequence[Positions], *, size: int) -> RankedList:
-    """Fuse independent rankings. The score of an entity is the sum of 1/(60 + rank); ranks start at
-    1.
+    """Fuse independent rankings: the score is the sum of 1/(60 + rank), with ranks from 1.
 
     Cormack, Clarke, Büttcher, *Reciprocal rank fusion outperforms Condorcet* (2009).
 
     Args:
-        lists: Rankings, each as positions of entities, best first. For an entity in only one list,
-            the sum has one term.
+        lists: Positions of entities, best first. A missing entity has no term in the sum.
         size: Number of entities of the catalog.
     """
     scores = np.zeros(size, dtype=np.float32)
@@ -168,7 +157,7 @@ def reciprocal_rank_fusion(lists: Sequence[Positions], *, size: int) -> RankedLi
 
 
 def weighted(candidates: Candidates | None, keywords: Keywords, mask: Mask) -> RankedList:
-    """Rank by 0.6 x cosine + 0.4 x keyword share. Scores are in [0, 1].
+    """Rank by 0.6 x cosine + 0.4 x keyword share, 0 to 1.
 
     Negative cosines count as 0. Without vectors, the score is the keyword share.
     """
@@ -182,8 +171,8 @@ def weighted(candidates: Candidates | None, keywords: Keywords, mask: Mask) -> R
 def legacy(candidates: Candidates | None, keywords: Keywords, mask: Mask) -> RankedList:
     """Rank by (cosine + 1) / 2 + 0.1 x keyword boost, at most 1.
 
-    An entity without a vector has the score 0.1 x keyword boost. If there are no vectors at all,
-    the score is keyword boost / 13.5, at most 1.
+    An entity without a vector has the score 0.1 x keyword boost. Without any vectors, the score is
+    keyword boost / 13.5, at most 1.
     """
     if candidates is None:
         return by_words(np.minimum(keywords.boost / np.float32(KEYWORD_MAXIMUM), 1), mask)
@@ -194,9 +183,7 @@ def legacy(candidates: Candidates | None, keywords: Keywords, mask: Mask) -> Ran
 
 
 def _pool(candidates: Candidates, words: Vector, mask: Mask) -> tuple[Positions, Vector]:
-    """Return the positions of the nearest entities and of all entities that contain a word of the
-    query, and the cosine of each.
-    """
+    """Return the positions of the nearest entities and of those with a query word, with cosines."""
     ranked = mask & (words > 0)
     ranked[candidates.pool] = True
     positions = np.flatnonzero(ranked)

@@ -1,13 +1,13 @@
 """Offline spelling correction of queries.
 
-* A known word is not changed. Known words occur in the catalog or in a likely language of the
-  query, or are written as a name, an identifier or a literal.
+* Known words are not changed. They occur in the catalog or in a likely language of the query, or
+  are
+  written as a name, an identifier or a literal.
 * An unknown word is replaced by the best guess of the error model, if that guess is more likely
   than a correct word that no list contains.
-* If the query's language has no word list, only the catalog's words are used as guesses.
-* In a language other than the catalog's, only one typing error per word is corrected, and only if
-  even the longest word list lacks the word. Inflected and compound words are so rare there that
-  they look like typing errors.
+* If the query's language has no word list, guesses are words of the catalog.
+* In a language other than the catalog's, only one error per word is corrected, and only if even the
+  longest word list lacks the word, because inflected and compound words look like errors.
 """
 
 from __future__ import annotations
@@ -40,55 +40,51 @@ from gateway.search.query import Correction
 from graphs.lexical.bm25_index import BM25Index
 
 MAX_GUESSES = 32
-"""Maximum number of words corrected in one query."""
+"""Maximum number of corrected words in a query."""
 KNOWN_SHARE = 0.4
 KNOWN_SHARE_ELSEWHERE = 0.6
 """Minimum shares of known words at which a query counts as written in a language: `KNOWN_SHARE` for
-the first language of a script, this one for other languages."""
+the first language of a script, this one for others."""
 MAX_UNKNOWN = 2
 """Number of unknown words that a query in the first language of its script may always have."""
 MIN_FOREIGN_LETTERS = 6
-"""Minimum number of letters of a word that is corrected, if the query's language is unknown."""
+"""Minimum letters of a corrected word, if the query's language is unknown."""
 MIN_LETTERS = 4
-"""Minimum number of letters of a word that is corrected. Shorter words have too many similar
-words."""
+"""Minimum letters of a corrected word. Shorter ones have too many similar words."""
 MAX_LETTERS = 48
-"""Maximum number of letters of a word that is corrected. Longer words are keys or codes, and the
-cost is quadratic in the length."""
+"""Maximum letters of a corrected word. Longer ones are keys or codes, and cost quadratic time."""
 _MARKS = "\u0300-\u036f\u064b-\u0652\u0670\u0900-\u0903\u093a-\u094f\u0962\u0963"
 _WORD = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{_MARKS}]|['\u2019](?=[^\W\d_]))*")
 _PLAIN_WORD = re.compile(r"[a-z]+(?:'[a-z]+)*")
-"""Pattern of words in a casefolded ASCII text. It is three times as fast as `_WORD`."""
+"""Words in a casefolded ASCII text, found three times as fast as by `_WORD`."""
 _POSSESSIVES = frozenset({"'s", "\u2019s"})
 _ADJOINING_SIGNS = frozenset("@#$/\\_=&~%+")
 _FIRST = frozenset(names[0] for names in LANGUAGES.values())
 _ENGLISH_SHARE = 0.4
-"""Minimum share of common English words for a query to count as English."""
+"""Minimum share of common English words in an English query."""
 _LIKELY_SHARE = 0.75
-"""Minimum score of a language to count as likely, as a share of the best language's score."""
+"""Minimum score of a likely language, as a share of the best score."""
 _PREFERRED_SHARE = 0.6
-"""Minimum score at which the first language of a script is preferred, as a share of the best
-language's score."""
+"""Minimum score at which the first language of a script is preferred, as a share of the best."""
 _MAX_LIKELY = 3
 
 
 class QueryWord(NamedTuple):
-    """One word of a query, without its ``'s``."""
+    """Word of a query, without its ``'s``."""
 
     start: int
     written: str
     folded: str
-    """Word in the form of word lists: casefolded, with straight apostrophes."""
+    """Casefolded word with straight apostrophes, as in word lists."""
     script: str
-    """Script of the word, such as ``latin``. Empty for scripts that are not corrected: scripts
-    without spaces and rare scripts."""
+    """Script such as ``latin``; empty if not corrected, because it is rare or lacks spaces."""
 
 
 class SpellingCorrector:
-    """Spelling correction with the words of the index that each call passes.
+    """Spelling correction with the words of the index in each call.
 
     Args:
-        folder: Folder of the word lists. None corrects by the catalog's words only.
+        folder: Folder of the word lists; None corrects by the catalog's words only.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -96,9 +92,7 @@ class SpellingCorrector:
         self._corrector: CatalogCorrector | None = None
 
     def __call__(self, index: BM25Index, query: str, mask: Mask | None = None) -> Correction:
-        """Correct *query* with the words of *index*. *mask* selects the entities that the caller
-        may find.
-        """
+        """Correct *query* with words of *index*, visible in the entities of *mask* (None: all)."""
         corrector = self._corrector
         if corrector is None or corrector.catalog.postings is not index:
             words = CatalogWords(postings=index)
@@ -112,12 +106,10 @@ class CatalogCorrector:
 
     catalog: CatalogWords
     folder: Path | None = None
-    """Folder of the word lists. None corrects by the catalog's words only."""
+    """Folder of the word lists, or None."""
 
     def correct(self, query: str, mask: Mask | None = None) -> Correction:
-        """Return the corrected query and the changes. A correction never contains a word that
-        occurs only in entities outside *mask*.
-        """
+        """Return the corrected query and the changes, without words found only outside *mask*."""
         if self._is_plain_english(query):
             return Correction(text=query)
         rare_words = _words(query)
@@ -141,7 +133,7 @@ class CatalogCorrector:
         )
 
     def _is_plain_english(self, query: str) -> bool:
-        """Return whether *query* is correct English. Most queries are, and this check is fast."""
+        """Return whether *query* is correct English, as most queries are. This check is fast."""
         if self.folder is None or not query.isascii():
             return False
         text_words = {word.removesuffix("'s") for word in _PLAIN_WORD.findall(query.casefold())}
@@ -152,12 +144,11 @@ class CatalogCorrector:
         return not unknown or word_list(self.folder, "en").costs.keys() >= set(unknown)
 
     def _likely_languages(self, script: str, group: Sequence[QueryWord]) -> list[WordList]:
-        """Return the word lists of the languages that *group* is likely written in, most likely
-        first.
+        """Return the word lists of the languages that *group* is likely in, most likely first.
 
         Args:
-            script: Script of all words of *group*.
-            group: Words of the query in this script.
+            script: Script of *group*.
+            group: Words of the query.
         """
         if self.folder is None or script not in LANGUAGES:
             return []
@@ -171,11 +162,10 @@ class CatalogCorrector:
         return [words for words in lists if words.costs]
 
     def _language_of(self, group: Sequence[QueryWord], lists: Sequence[WordList]) -> list[WordList]:
-        """Return the first of *lists* if the words of *group* are in its language, else an empty
-        list.
+        """Return the first of *lists* as a list if *group* is in its language, else [].
 
-        They are not if too many words are unknown. Short words do not count, because every language
-        has similar ones.
+        Too many unknown words rule it out. Short words do not count, because all languages share
+        them.
         """
         long_words = [word.folded for word in group if len(word.folded) >= MIN_LETTERS]
         unknown = sum(not self._is_known(word, lists[:1]) for word in long_words)
@@ -189,9 +179,7 @@ class CatalogCorrector:
 
     @cached_property
     def _catalog_language(self) -> str:
-        """Most likely language of the catalog's words, an ISO 639 code. Empty without word
-        lists.
-        """
+        """Most likely language of the catalog, an ISO 639 code; empty without word lists."""
         scripts = Counter(filter(None, map(_script, self.catalog.words.costs)))
         if self.folder is None or not scripts:
             return ""
@@ -201,9 +189,9 @@ class CatalogCorrector:
         return (likely_languages(signs, words, rather=first) or [first])[0]
 
     def _is_wrong(self, word: QueryWord, lists: Sequence[WordList]) -> bool:
-        """Return whether *word*, which is missing from *lists*, is probably misspelt.
+        """Return whether *word*, which is not in *lists*, is probably misspelt.
 
-        In a language other than the catalog's, only a long word list is reliable enough to decide.
+        In a language other than the catalog's, only a long word list can decide.
         """
         if self.folder is None or not lists:
             return True
@@ -223,11 +211,10 @@ class CatalogCorrector:
         """Return the corrections of misspelt words of *group*, keyed by word.
 
         Args:
-            query: The whole query.
+            query: Whole query.
             group: Words of the query in one script.
-            lists: Word lists of the likely languages. Words in them are correct.
-            language_lists: Word list of the query's language, which provides guesses. Empty if the
-                language is unknown.
+            lists: Word lists of the likely languages, with correct words.
+            language_lists: Word list of the query's language, with guesses; empty if unknown.
         """
         unknown = [word for word in group if not self._is_known(word.folded, lists)]
         min_letters = MIN_LETTERS if language_lists else MIN_FOREIGN_LETTERS
@@ -249,8 +236,7 @@ class CatalogCorrector:
             ):
                 choices[split[0]] = split[1]
             best = min(choices, key=lambda guess: (choices[guess], guess), default="")
-            # People do not type an accent by mistake. So the word belongs to a language with that
-            # accent, and a guess without it is wrong.
+            # People do not type accents by mistake, so a guess without the accent is wrong.
             loses_accent = best.isascii() and not word.folded.isascii()
             if best and not loses_accent and choices[best] < unknown_cost(word.written):
                 corrections[word] = _match_case(word.written, best)
@@ -281,9 +267,9 @@ def _words(query: str) -> list[QueryWord]:
 
 
 def _correctable(query: str, candidates: Sequence[QueryWord]) -> list[QueryWord]:
-    """Return the words among *candidates* that may be corrected.
+    """Return the *candidates* that may be corrected.
 
-    Other words are too short or too long, parts of literals and identifiers, or in mixed case.
+    Others are too short or too long, parts of literals and identifiers, or in mixed case.
     """
     fixed = {part for literal in literals(query) for part in _WORD.findall(literal)}
     shouted = query.isupper()
@@ -306,7 +292,7 @@ def _match_case(written: str, better: str) -> str:
 
 
 def _is_part_of_token(query: str, start: int, end: int) -> bool:
-    """Return whether ``query[start:end]``, a word, is part of a path, an address or code."""
+    """Return whether the word ``query[start:end]`` is part of a path, an address or code."""
     before, after, beyond = query[start - 1 : start], query[end : end + 1], query[end + 1 : end + 2]
     if before in _ADJOINING_SIGNS or after in _ADJOINING_SIGNS or (before and before in ".:"):
         return True
@@ -314,15 +300,13 @@ def _is_part_of_token(query: str, start: int, end: int) -> bool:
 
 
 def _script(word: str) -> str:
-    # The Unicode names of letters begin with their script: "CYRILLIC SMALL LETTER A".
+    # Unicode names of letters begin with their script: "CYRILLIC SMALL LETTER A".
     script = unicodedata.name(word[0], "").partition(" ")[0].lower()
     return script if script in LANGUAGES else ""
 
 
 def _has_common_words(language: WordList, text_words: Collection[str]) -> bool:
-    """Return whether *text_words* contain so many common words of *language* that other languages
-    are not considered.
-    """
+    """Return whether *text_words* have enough common words to be in *language*."""
     common = sum(language.costs.get(word, COMMON) < COMMON for word in text_words)
     return bool(text_words) and common >= _ENGLISH_SHARE * len(text_words)
 
@@ -334,8 +318,8 @@ def likely_languages(
 
     Args:
         signs: Most common words of each language.
-        text_words: Number of occurrences of each word of the text, keyed by word.
-        rather: Preferred language, which comes first if it is nearly as likely as the best one.
+        text_words: Number of occurrences, keyed by word of the text.
+        rather: Language that comes first if it is nearly as likely as the best one.
     """
     scores = Counter[str]()
     for word, count in text_words.items():

@@ -1,8 +1,7 @@
-"""Error model of typing: costs of typing errors, and guesses for misspelt words. Pure functions.
+"""Error model of typing: costs of typing errors, and guesses for misspelt words.
 
-The model is the noisy channel of Kernighan, Church and Gale (1990): the cost of a guess is the cost
-of its rarity plus the cost of the typing error. Costs are in centibels (cB). 100 cB more means ten
-times less likely.
+The cost of a guess is that of its rarity plus that of the typing error (noisy channel; Kernighan,
+Church and Gale 1990), in centibels (cB). 100 cB more means ten times less likely.
 """
 
 from __future__ import annotations
@@ -17,20 +16,19 @@ from graphs.lexical.analysis import bare
 
 UNKNOWN = 450
 UNKNOWN_LETTER = 80
-"""Cost of each letter of an unknown word that is kept, in addition to `UNKNOWN`."""
+"""Cost of each letter of a kept unknown word, in addition to `UNKNOWN`."""
 NAME = 100
-"""Reduction of the cost of an unknown word with a capital first letter, because it may be a
-name."""
+"""Reduction for an unknown word with a capital first letter, which may be a name."""
 SPACE = 250
-"""Cost of a missing space between two words."""
+"""Cost of a missing space."""
 TWO_EDITS = 600
 FIRST_LETTER = 100
-"""Additional cost of a typing error in the first letter of a word."""
+"""Additional cost of an error in the first letter."""
 SLIPS: Mapping[str, int] = {
     "accent": 50, "double": 200, "swap": 220, "lost": 250, "near": 250, "extra": 350, "other": 350,
 }  # fmt: skip
 LONG = 7
-"""Minimum number of letters of a word that may contain two typing errors."""
+"""Minimum letters of a word with two typing errors."""
 _LONGEST_PIECE = 20
 _SHORTEST_GUESS = 3
 _ONE_LETTER_WORDS = frozenset("ai")
@@ -56,10 +54,10 @@ def unknown_cost(written: str) -> int:
 def find_guesses(
     typed: Sequence[str], lists: Sequence[WordList], *, slips: int = 2
 ) -> list[dict[str, int]]:
-    """Return the guesses for each word of *typed*: a mapping from guess to cost.
+    """Return the costs of the guesses for each typed word, keyed by guess.
 
-    Guesses are words of *lists* that are one edit away from the typed word. If a long word has no
-    such guess and *slips* is 2, words that are two edits away are guesses.
+    Guesses are words of *lists* one edit away. If a long word has none and *slips* is 2, words two
+    edits away are guesses.
     """
     tables = [(words, _distances(typed, words.guessable)) for words in lists]
     return [
@@ -69,9 +67,7 @@ def find_guesses(
 
 
 def _distances(typed: Sequence[str], words: Sequence[str]) -> np.ndarray:
-    """Return the edit distance of each of *typed* to each of *words*, shape (len(typed),
-    len(words)). The value 3 stands for all distances above 2.
-    """
+    """Return edit distances, shape (len(typed), len(words)), with 3 for all above 2."""
     from rapidfuzz.distance import OSA  # noqa: PLC0415  (only a misspelt word needs it)
     from rapidfuzz.process import cdist  # noqa: PLC0415  (only a misspelt word needs it)
 
@@ -107,9 +103,7 @@ def _add_guess(choices: dict[str, int], words: WordList, choice: str, cost: int)
 
 
 def edit_cost(typed: str, meant: str) -> int:
-    """Return the cost of typing *typed* in place of *meant*, which is one edit away. 0 if both are
-    equal.
-    """
+    """Return the cost of typing *typed* instead of *meant*, one edit away; 0 if equal."""
     pairs = enumerate(zip(typed, meant, strict=False))
     position = next((position for position, (a, b) in pairs if a != b), min(len(typed), len(meant)))
     return (
@@ -132,10 +126,10 @@ def _kind(typed: str, meant: str, at: int) -> str:
 
 
 def split_words(typed: str, lists: Sequence[WordList]) -> tuple[str, int] | None:
-    """Split *typed* into known words that were typed without spaces between them.
+    """Split *typed* into known words without spaces between them.
 
     Returns:
-        The cheapest split and its cost. None if *typed* cannot be split.
+        The cheapest split and its cost; None without a split.
     """
     best: list[tuple[int, tuple[str, ...]] | None] = [(0, ())]
     for end in range(1, len(typed) + 1):

@@ -10,7 +10,7 @@ from gateway.search.query import Correct
 
 @hookimpl
 def register_query_forms() -> Mapping[str, Callable[[], Correct]]:
-    """Register the corrector for the query form ``corrected``."""
+    """Register the query form ``corrected``."""
     return {"corrected": _corrector}
 
 

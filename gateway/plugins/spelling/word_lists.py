@@ -1,11 +1,9 @@
 """Words and their frequencies, from the catalog and from word lists of languages.
 
-* Word lists are the data files of the package ``wordfreq`` (extra ``local``), read directly,
-  because importing the package takes ten times as long as reading a list.
-* A list is read when a query first needs it and then cached in the process. If a query contains
-  only very common words and words of the catalog, only the start of the list is read.
-* Costs are in centibels (cB). 100 cB more means ten times rarer. A word that makes up a whole text
-  would have 0 cB.
+* Word lists are data files of the package ``wordfreq`` (extra ``local``), read directly, because
+  importing the package takes ten times as long.
+* A list is read when needed, and cached. Queries of very common words read only its start.
+* Costs are in centibels (cB). 100 cB more means ten times rarer.
 """
 
 from __future__ import annotations
@@ -29,18 +27,18 @@ from graphs.lexical.analysis import bare, stem
 from graphs.lexical.bm25_index import BM25Index
 
 LIST_WORDS = 60_000
-"""Number of most common words that are read for each language."""
+"""Number of most common words that are read for a language."""
 GUESSED_WORDS = 40_000
-"""Number of most common words of a language that may be guesses for a misspelt word."""
+"""Number of most common words that may be guesses."""
 RARE_WORDS = 100_000
-"""Minimum number of words of a list that can show that a word is wrong, in a language other than
-the catalog's."""
+"""Minimum length of a list that can show that a word is wrong, in a language other than the
+catalog's."""
 HEAD_WORDS = 1000
-"""Number of most common words of each language that are used to recognise it."""
+"""Number of most common words that identify a language."""
 COMMON = 400
-"""Cost in cB below which a word indicates its language. Rarer words do not."""
+"""Cost in cB below which a word indicates its language."""
 MAX_LISTS = 6
-"""Maximum number of word lists in memory, about 15 MB each."""
+"""Maximum number of word lists in memory, 15 MB each."""
 LANGUAGES: Mapping[str, tuple[str, ...]] = {
     "latin": (
         "en", "es", "fr", "de", "it", "pt", "nl", "pl", "tr", "sv", "da", "nb", "fi", "cs",
@@ -52,32 +50,31 @@ LANGUAGES: Mapping[str, tuple[str, ...]] = {
     "greek": ("el",),
     "hebrew": ("he",),
 }  # fmt: skip
-"""Languages with a word list, keyed by script, likely languages first."""
+"""Languages with a word list, keyed by script, likely ones first."""
 _READ_BYTES = 1 << 13
-"""Number of bytes of a word list read at a time. A list has megabytes, and its most common words
-come first."""
+"""Number of bytes read at a time. A list has megabytes, with the most common words first."""
 _FORMAT = {"format": "cB", "version": 1}
 Costs: TypeAlias = Mapping[str, int]
 LanguageSigns: TypeAlias = Mapping[str, Mapping[str, int]]
-"""Points (> 0) of each language that a word indicates, keyed by word and then by language."""
+"""Points (> 0) for languages, keyed by word and language."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WordList:
-    """Words and their costs, most common first."""
+    """Words and costs, most common first."""
 
     language: str
-    """Language of the words, an ISO 639 code. Empty for the words of the catalog."""
+    """ISO 639 code; empty for the catalog's words."""
     costs: Costs
 
     @cached_property
     def guessable(self) -> Sequence[str]:
-        """Most common words of the list, which may be guesses for a misspelt word."""
+        """Most common words, which may be guesses."""
         return list(islice(self.costs, GUESSED_WORDS))
 
     @cached_property
     def accented(self) -> Mapping[str, str]:
-        """Most common accented spelling of each word, keyed by the spelling without accents."""
+        """Most common accented spelling, keyed by the spelling without accents."""
         costs_by_word: dict[str, str] = {}
         for word in self.costs:
             if not word.isascii() and (plain := bare(word)) != word:
@@ -87,12 +84,12 @@ class WordList:
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogWords:
-    """Words of one text index of a catalog."""
+    """Words of a catalog's text index."""
 
     postings: BM25Index
 
     def contains(self, word: str) -> bool:
-        """Return whether any entity contains *word* or an inflection of it."""
+        """Return whether an entity contains *word* or an inflection of it."""
         return word in self.postings.word_rows or stem(word) in self.postings.terms
 
     def occurs(self, word: str, mask: Mask) -> bool:
@@ -104,9 +101,7 @@ class CatalogWords:
 
     @cached_property
     def words(self) -> WordList:
-        """All words of the catalog in their spelling there. The more entities contain a word, the
-        lower is its cost.
-        """
+        """Words of the catalog in their spelling, cheaper if more entities contain them."""
         counts = np.diff(self.postings.offsets)[self.postings.word_terms].tolist()
         spelt = zip(counts, self.postings.words, strict=True)
         counted_words = [(count, word) for count, word in spelt if word]
@@ -120,35 +115,33 @@ class CatalogWords:
 
 
 def find_word_lists() -> Path | None:
-    """Return the folder of the word lists. None if the extra ``local`` is not installed."""
+    """Return the folder of the word lists; None without the extra ``local``."""
     spec = find_spec("wordfreq")
     return Path(spec.origin).parent / "data" if spec and spec.origin else None
 
 
 @lru_cache(maxsize=MAX_LISTS)
 def word_list(folder: Path, language: str) -> WordList:
-    """Read the `LIST_WORDS` most common words of *language*. Empty if the language has no list."""
+    """Read the `LIST_WORDS` most common words of *language*; empty without a list."""
     return WordList(language=language, costs=_read(folder, language, LIST_WORDS))
 
 
 @lru_cache(maxsize=MAX_LISTS)
 def common_words(folder: Path, language: str) -> frozenset[str]:
-    """Read the words of *language* that cost less than `COMMON`. They are a sixtieth of the
-    list.
-    """
+    """Read the words of *language* that cost less than `COMMON`."""
     return frozenset(chain.from_iterable(islice(_words_by_cost(folder, language), COMMON)))
 
 
 @lru_cache(maxsize=sum(map(len, LANGUAGES.values())))
 def rare_words(folder: Path, language: str) -> NDArray[np.int64]:
-    """Read all words of *language*, and return their hashes. This takes up to half a second."""
+    """Return the hashes of all words of *language*, which takes up to half a second."""
     words = chain.from_iterable(_words_by_cost(folder, language))
     return np.fromiter(map(hash, words), dtype=np.int64)
 
 
 @lru_cache(maxsize=len(LANGUAGES))
 def language_signs(folder: Path, script: str) -> LanguageSigns:
-    """Read the common words of all languages of *script*, with the points of each language."""
+    """Read the common words of all languages of *script*, with their points."""
     signs: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for language in LANGUAGES[script]:
         for word, cost in _read(folder, language, HEAD_WORDS).items():
@@ -167,7 +160,7 @@ def _read(folder: Path, language: str, limit: int) -> Costs:
 
 
 def _words_by_cost(folder: Path, language: str) -> Iterator[list[str]]:
-    """Yield the words of a list that cost 0 cB, then those that cost 1 cB, and so on.
+    """Yield lists of the words that cost 0 cB, 1 cB, and so on.
 
     The file is ``[header, [words of 0 cB], [words of 1 cB], …]``.
     """

@@ -1,4 +1,4 @@
-"""Usage statistics: tools that searches never found or nobody called, and their cost in tokens."""
+"""Usage statistics: tools that searches never found or nobody called, and their tokens."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from gateway.types.caller import filters_for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantSearches:
-    """Outcomes of the searches of one tenant."""
+    """Searches of one tenant."""
 
     tenant: str = ""
-    """Digest of the tenant's label. Empty for the searches without a tenant."""
+    """Digest of the tenant's label; empty for searches without a tenant."""
     searches: int = 0
     no_match_share: float = 0.0
-    """Share of the tenant's searches that had no match, 0 to 1."""
+    """Share of searches without a match, 0 to 1."""
     low_confidence_share: float = 0.0
-    """Share of the tenant's searches that reported low confidence in their matches, 0 to 1."""
+    """Share of searches with low confidence, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerUse:
-    """Usage of the tools of one server."""
+    """Usage of one server's tools."""
 
     server: str
     tools: int
     never_found: tuple[str, ...]
-    """Ids of the tools that no search returned, sorted."""
+    """Sorted ids of the tools that no search returned."""
     never_called: tuple[str, ...]
     schema_tokens: int
-    """Estimated number of tokens of the definitions of all tools of the server."""
+    """Estimated number of tokens of all definitions."""
     unused_tokens: int
-    """Estimated number of tokens of the definitions of the tools that were never called."""
+    """Estimated number of tokens of the definitions that were never called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +49,14 @@ class UsageReport:
 
     total: TenantSearches
     tenants: tuple[TenantSearches, ...]
-    """Statistics of each tenant, sorted by tenant digest. Searches without a tenant come first."""
+    """Statistics by tenant digest. Searches without a tenant come first."""
     servers: tuple[ServerUse, ...]
-    """Usage of each server's tools, sorted by server name."""
+    """Usage by server name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUse:
-    """Numbers of searches that found one tool, and of successful and failed calls of it."""
+    """Usage of one tool."""
 
     found: int = 0
     """Number of searches that returned the tool."""
@@ -65,13 +65,12 @@ class ToolUse:
 
 
 def tool_use(call_log: CallLog, tool: str, tenant: str | None = None) -> ToolUse:
-    """Return the usage of the tool with the id *tool*.
+    """Return the usage of one tool.
 
     Args:
         call_log: Log of calls and searches.
         tool: Id of the tool.
-        tenant: Tenant whose searches and calls count, together with those without a tenant. None
-            counts all tenants.
+        tenant: Tenant, as for `CallLog`.
 
     Raises:
         StoreError: If the call log cannot be read.
@@ -90,8 +89,7 @@ def usage_report(snapshot: Snapshot, call_log: CallLog, tenant: str | None = Non
     Args:
         snapshot: Catalog.
         call_log: Log of calls and searches.
-        tenant: Tenant whose searches and calls count, together with those without a tenant. None
-            counts all tenants.
+        tenant: Tenant, as for `CallLog`.
 
     Raises:
         StoreError: If the call log cannot be read.
@@ -144,6 +142,6 @@ def _server_use(
 
 
 def schema_tokens(tool: Entity) -> int:
-    """Return the estimated number of tokens of the definition of *tool*."""
+    """Return the estimated number of tokens of a tool's definition."""
     definition = [tool.exposed_name, tool.description, dict(tool.definition.input_schema)]
     return estimate_tokens(json.dumps(definition, ensure_ascii=False))

@@ -1,12 +1,10 @@
 """Recording of calls and searches, and the signals that searches use.
 
-* A call is recorded after it ends, while its caller already receives the result. If the call log
-  fails, the call still succeeds and a metric counts the failure.
-* Searches are counted in batches after a short delay, because there are many and they update the
-  same rows.
-* The signals of a tenant (learned next steps and score multipliers) are computed from the call log
-  at most once in each refresh interval.
-* Signals use only the tenant's own calls and calls without a tenant.
+* A call is recorded after it ends. If the call log fails, the call still succeeds, and a metric
+  counts the failure.
+* Searches are counted in batches after a short delay, because many update the same rows.
+* The signals of a tenant (learned next steps and score multipliers) are computed at most once in
+  each refresh interval, from the tenant's calls and calls without a tenant.
 """
 
 from __future__ import annotations
@@ -49,28 +47,25 @@ P = ParamSpec("P")
 T = TypeVar("T")
 _MAX_TENANTS = 64
 NOTE_SEARCHES_S = 0.25
-"""Seconds for which a finished search waits to be counted together with other searches."""
+"""Seconds for which finished searches wait to be counted together."""
 _MAX_WAITING = 10_000
-"""Maximum number of searches that wait to be counted while the call log hangs. The oldest are
-dropped first."""
+"""Maximum number of waiting searches while the call log hangs. The oldest are dropped."""
 _GROWTH = 1.1
-"""Factor by which the number of tasks has to grow before the gains of the signals are measured
-again."""
+"""Growth of the number of tasks after which the gains of signals are measured again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallHistory:
-    """Calls from which one tenant may learn: its own calls and calls without a tenant."""
+    """Calls from which a tenant may learn: its own, and those without a tenant."""
 
     outcomes: Mapping[str, Outcomes]
     tasks: Sequence[Task]
     is_predictive: bool
-    """True if past tasks predict the next calls of other tasks. Otherwise the order of calls may be
-    accidental."""
+    """True if past tasks predict calls of other tasks. Otherwise the order may be accidental."""
 
     @classmethod
     def read(cls, call_log: CallLog, tenant: str = "") -> CallHistory:
-        """Read the calls that *tenant* may learn from.
+        """Read the calls for *tenant*.
 
         Raises:
             StoreError: If the call log cannot be read.
@@ -85,11 +80,7 @@ class CallHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredGains:
-    """Signals that improve next steps, as measured on past tasks.
-
-    `version` is the catalog version at the time of the measurement, and `tasks` the number of
-    tasks.
-    """
+    """Signals that improve next steps, with the catalog version and number of tasks measured."""
 
     learn: bool = False
     rerank: bool = False
@@ -97,15 +88,13 @@ class MeasuredGains:
     tasks: int = 0
 
     def is_valid_for(self, snapshot: Snapshot, history: CallHistory) -> bool:
-        """Return whether the measurement is still valid for the catalog in *snapshot* and for
-        *history*.
-        """
+        """Return whether the measurement holds for this catalog and history."""
         return self.version == snapshot.version and len(history.tasks) <= _GROWTH * self.tasks
 
 
 @dataclass(eq=False, repr=False)
 class UsageTracker(UsageLog):
-    """Call log of one gateway, and the signals computed from it.
+    """Call log of one gateway, and the signals from it.
 
     Args:
         call_log: Storage of calls and searches.
@@ -124,8 +113,7 @@ class UsageTracker(UsageLog):
 
     def __post_init__(self) -> None:
         self._signals = Cache[tuple[float, UsageSignals]]("usage", max_items=_MAX_TENANTS)
-        """Cache of signals, keyed by tenant. Each value also has the time at which it was
-        computed."""
+        """Signals and the time of their computation, keyed by tenant."""
         self._gains = Cache[MeasuredGains]("gains", max_items=_MAX_TENANTS)
         self._flights = SingleFlight[object](self.submit)
         self._reads = SingleFlight[tuple[CallHistory, UsageSignals] | None](self.submit)
@@ -136,8 +124,7 @@ class UsageTracker(UsageLog):
 
     name = "usage"
     order = 200
-    """Position among the call hooks: inside the access gate, so that refused calls are not
-    recorded."""
+    """Position inside the access gate, so that refused calls are not recorded."""
 
     async def around(self, call: Call, proceed: Proceed) -> InvokeResult:
         """Make a tool call and record its outcome."""
@@ -171,10 +158,11 @@ class UsageTracker(UsageLog):
     def note_search(
         self, queries: Sequence[str], result: SearchResult, *, task: str = "", tenant: str = ""
     ) -> None:
-        """Count a finished search, if recording is on. Searches that only browse are not counted.
+        """Count a finished search with queries, if recording is on.
 
-        The query text is stored only if ``record_queries`` is on and the search had a single query,
-        because the matches of several queries cannot be told apart.
+        The query text is stored if ``record_queries`` is on and the search has a single query.
+        Matches
+        of several queries cannot be told apart.
         """
         if not self.options.record or not queries:
             return
@@ -191,7 +179,7 @@ class UsageTracker(UsageLog):
         self._searches.append(search)
         if not self._will_write:
             self._will_write = True
-            # If the gateway is closing, `close` writes the waiting searches.
+            # If the gateway is closing, `close` writes the searches.
             with suppress(ClosedError):
                 self.submit(self._write_later)
 
@@ -206,14 +194,13 @@ class UsageTracker(UsageLog):
             self.telemetry.store_failed("call_log", [type(failed.error).__name__])
 
     def close(self) -> None:
-        """Write the waiting searches and close the call log. The next call opens it again."""
+        """Write the waiting searches and close the call log until the next call."""
         self.count_searches()
         self.call_log.close()
 
     def _write_searches(self) -> None:
         with self._writing:
-            # The flag is reset inside the lock, so that at most one more write waits while the call
-            # log hangs.
+            # Reset inside the lock, so that at most one more write waits while the call log hangs.
             self._will_write = False
             searches = [self._searches.popleft() for _ in range(len(self._searches))]
             if searches:
@@ -222,14 +209,12 @@ class UsageTracker(UsageLog):
     def _after_writing_searches(
         self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs
     ) -> T:
-        """Write the waiting searches, then return the result of *work*, so that *work* reads a
-        complete call log.
-        """
+        """Write the waiting searches, then return the result of *work* on the call log."""
         self.count_searches()
         return work(*arguments, **named)
 
     async def report(self, snapshot: Snapshot, tenant: str | None = None) -> UsageReport:
-        """Return the usage of all enabled tools of *snapshot*, as `usage_report` does.
+        """Return the usage of all enabled tools, as `usage_report` does.
 
         Raises:
             StoreError: If the call log cannot be read.
@@ -239,9 +224,7 @@ class UsageTracker(UsageLog):
         )
 
     async def of_tool(self, tool: str, tenant: str | None = None) -> ToolUse | None:
-        """Return the usage of the tool with the id *tool*. None if recording is off or the call log
-        cannot be read.
-        """
+        """Return the usage of one tool; None if recording is off or the call log fails."""
         if not self.options.record:
             return None
         return await self._attempt(
@@ -249,13 +232,11 @@ class UsageTracker(UsageLog):
         )
 
     async def signals(self, snapshot: Snapshot, tenant: str = "") -> UsageSignals:
-        """Return the signals that a tenant's past calls provide. They may be up to ``refresh_s``
-        seconds old.
+        """Return the signals of a tenant's past calls, at most ``refresh_s`` seconds old.
 
         Args:
             snapshot: Catalog on which the gains of the signals are measured.
-            tenant: Tenant whose calls count, together with calls without a tenant. The signals of
-                64 tenants are cached.
+            tenant: Tenant, as for `CallLog`. The signals of 64 tenants are cached.
         """
         if not self.options.reads:
             return NO_SIGNALS
@@ -274,7 +255,7 @@ class UsageTracker(UsageLog):
         return signals
 
     async def measured_gains(self, tenant: str = "") -> MeasuredGains:
-        """Wait for a running measurement of the tenant's gains, and return the latest result."""
+        """Return the gains of a tenant's signals, after a running measurement."""
         await self._flights.run(f"measure {tenant}", _nothing)
         return self._gains.peek(tenant) or MeasuredGains()
 
@@ -295,7 +276,7 @@ class UsageTracker(UsageLog):
                 tool: multiplier(outcomes) for tool, outcomes in history.outcomes.items()
             }
         if _is_on(self.options.learn, has_gain=gains.learn) and history.is_predictive:
-            # Tasks whose last call is older have less weight.
+            # Older tasks have less weight.
             weights = (decay(task.age_s) for task in history.tasks)
             counts = TransitionCounts.of((task.tools for task in history.tasks), weights)
             learned = counts.learned_steps()
@@ -316,9 +297,7 @@ class UsageTracker(UsageLog):
 
 
 def sum_outcomes(tallies: Sequence[Tally]) -> dict[str, Outcomes]:
-    """Return the successful and failed calls of each tool, keyed by tool id. Each call counts by
-    its weight, which decreases with age.
-    """
+    """Return the outcomes of each tool's calls, weighted by age and keyed by tool id."""
     outcomes: dict[str, Outcomes] = {}
     for tally in tallies:
         weight = decay(tally.age_s)

@@ -1,4 +1,4 @@
-"""Plugin ``usage``: records calls and searches, and computes usage statistics and signals."""
+"""Plugin ``usage``: records calls and searches, and computes statistics and signals."""
 
 from __future__ import annotations
 

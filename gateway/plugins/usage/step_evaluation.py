@@ -1,12 +1,8 @@
-"""Effect of past calls on suggested next steps, and score multipliers by outcome. Pure functions.
+"""Effect of past calls on suggested next steps, and score multipliers by outcome.
 
-The evaluation tests each past task against all other tasks. For each call that followed another
-call, next steps are ranked three times: without signals, with the transitions of the other tasks,
-and with the outcomes of the other tasks. The correct answer is the tool that was called next.
-Queries play no role, because they are usually not stored.
-
-A multiplier is between 0.85 and 1.15 and depends only on the outcomes of a tool's calls, whose
-weight decreases with age. Being listed or found does not change it.
+The evaluation tests each past task against all others. For each call after another, it ranks next
+steps without signals, by the other tasks' transitions, and by their outcomes. The correct answer is
+the next called tool. Queries are not used, because they are usually not stored.
 """
 
 from __future__ import annotations
@@ -25,11 +21,11 @@ from gateway.search.rank.fusion import rerank
 from gateway.types import Filters
 
 MAX_SHIFT = 0.15
-"""Maximum change of a tool's score by the outcomes of its calls, as a share of the score."""
+"""Maximum change of a tool's score by outcomes of calls, as a share of the score."""
 HALF_LIFE_S = 30 * 24 * 3600.0
 """Age in seconds at which the weight of a call is one half."""
 PRIOR = 5.0
-"""Number of calls that are added to the calls of each tool, half of them successful."""
+"""Number of calls, half of them successful, that are added to those of each tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +37,7 @@ class Outcomes:
 
     @property
     def calls(self) -> float:
-        """Sum of the weights of all calls of the tool."""
+        """Sum of the weights of all calls."""
         return self.succeeded + self.failed
 
     def __add__(self, other: Outcomes) -> Outcomes:
@@ -51,15 +47,15 @@ class Outcomes:
 
 
 def decay(age_s: float) -> float:
-    """Return the weight of a call that is *age_s* seconds old, in (0, 1]. Negative ages weigh 1."""
+    """Return the weight of a call by its age in seconds, in (0, 1]; 1 for negative ages."""
     return float(0.5 ** (max(age_s, 0.0) / HALF_LIFE_S))
 
 
 def multiplier(outcomes: Outcomes) -> float:
-    """Return the factor by which a tool's score is multiplied, 0.85 to 1.15. It is 1 without calls.
+    """Return the factor for a tool's score, 0.85 to 1.15; 1 without calls.
 
     The factor grows with the success rate, and is 1 at a rate of one half. With more calls, it is
-    farther from 1. With few calls, the success rate is shifted towards one half.
+    farther from 1.
     """
     rate = (outcomes.succeeded + PRIOR / 2) / (outcomes.calls + PRIOR)
     certainty = outcomes.calls / (outcomes.calls + PRIOR)
@@ -67,16 +63,14 @@ def multiplier(outcomes: Outcomes) -> float:
 
 
 MAX_CALLS = 400
-"""Maximum number of calls that an evaluation uses. Calls of newer tasks come first."""
+"""Maximum number of calls in an evaluation, from the newest tasks."""
 MAX_RANK = 50
-"""Maximum rank of a suggested tool. Tools below it count as not found."""
+"""Rank below which a suggested tool counts as not found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageEvaluation:
-    """Measured gain of each signal: learned next steps (*learn*) and score multipliers
-    (*rerank*).
-    """
+    """Measured gains of learned next steps (`learn`) and score multipliers (`rerank`)."""
 
     learn: Gain = field(default_factory=Gain)
     rerank: Gain = field(default_factory=Gain)
@@ -85,15 +79,15 @@ class UsageEvaluation:
 def evaluate_usage(
     snapshot: Snapshot, tasks: Sequence[Task], outcomes: Mapping[str, Outcomes]
 ) -> UsageEvaluation:
-    """Measure the gain of learned steps and of outcomes, leaving out one task at a time.
+    """Measure the gains of learned steps and of outcomes, leaving out one task at a time.
 
     Args:
-        snapshot: Catalog. Tools that are missing from it are skipped.
+        snapshot: Catalog. Tools outside it are skipped.
         tasks: Tasks, oldest first.
-        outcomes: Outcomes of the calls of each tool, including the calls of the tasks.
+        outcomes: Outcomes of each tool's calls, including those of *tasks*.
     """
     if snapshot.vectors is not None and snapshot.vectors.blocking:
-        # For each call, a vector database would be scanned twice.
+        # A vector database would be scanned twice for each call.
         snapshot = replace(snapshot, vectors=None)
     learn: list[list[float]] = []
     reranked: list[list[float]] = []
@@ -127,7 +121,7 @@ def _judge(
         snapshot: Catalog.
         task: Task to evaluate.
         counts: Transitions of the other tasks.
-        other_outcomes: Outcomes of the calls of the other tasks, keyed by tool id.
+        other_outcomes: Outcomes of the calls of other tasks, keyed by tool id.
     """
     if snapshot.graph is None:
         return

@@ -32,12 +32,12 @@ from gateway.storage.protocol import Store, TableStore
 from gateway.types import JsonObject
 
 SPARE = 1_000
-"""Number of stored calls above the maximum at which the oldest are deleted."""
+"""Number of calls above the maximum at which the oldest are deleted."""
 MOST_TASKS = 50_000
-"""Maximum number of calls that are read to assemble tasks."""
+"""Maximum number of calls that are read for tasks."""
 COLUMNS = "at", "tenant", "task", "tool", "shape", "seconds", "outcome"
 _MAX_WAITING = 10_000
-"""Maximum number of calls, and of searches, kept in memory while the database is unavailable."""
+"""Maximum number of calls, and of searches, in memory while the database is unavailable."""
 USAGE = Schema(
     name="usage",
     what="usage ledger",
@@ -48,7 +48,7 @@ USAGE = Schema(
             seconds REAL NOT NULL, outcome TEXT NOT NULL)""",
             "CREATE INDEX IF NOT EXISTS calls_of_tools ON calls (tool, tenant)",
         ),
-        # These are tables of an early version, which counted search results.
+        # Tables of an early version.
         ("DROP TABLE IF EXISTS accesses", "DROP TABLE IF EXISTS pairs"),
         (
             """CREATE TABLE IF NOT EXISTS searches (day INTEGER NOT NULL, tenant TEXT NOT NULL,
@@ -84,14 +84,13 @@ USAGE = Schema(
 T = TypeVar("T")
 CallRow: TypeAlias = tuple[object, ...]
 FoundTool: TypeAlias = tuple[int, str, str]
-"""Key of the count of a found tool: day, tenant and tool id."""
+"""Day, tenant and tool id."""
 
 
 class SqlCallLog:
     """`CallLog` in database tables.
 
-    While the database is unavailable, calls and searches wait in memory. They are written by the
-    next method call after the database is available again.
+    While the database is unavailable, calls and searches wait in memory.
 
     Args:
         database: Database with the tables of `USAGE`.
@@ -129,9 +128,7 @@ class SqlCallLog:
         self._write()
 
     def _write(self) -> None:
-        """Write all waiting calls and searches in one transaction.
-
-        If the database is unavailable, they continue to wait.
+        """Write all waiting calls and searches in one transaction, if the database is available.
 
         Raises:
             StoreError: If writing fails for another reason. The calls and searches are lost.
@@ -159,9 +156,7 @@ class SqlCallLog:
                 session.write("DELETE FROM calls WHERE id <= ?", (added - self._most,))
 
     def _put_searches(self, session: Session, searches: Sequence[tuple[float, SearchNote]]) -> None:
-        """Add up the counts of *searches*, so that each row is written only once, and store query
-        texts.
-        """
+        """Add up *searches*, so that each row is written only once, and store query texts."""
         totals, found_tools = dict[tuple[int, str], list[int]](), Counter[FoundTool]()
         texts = list[tuple[object, ...]]()
         for moment, search in searches:
@@ -197,14 +192,14 @@ class SqlCallLog:
             query = "DELETE FROM queries WHERE id <= (SELECT max(id) FROM queries) - ?"
             session.write(query, (self._most_queries,))
         if day != self._swept_day:
-            # Old query texts are deleted even if query texts are no longer recorded.
+            # Old query texts are also deleted if they are no longer recorded.
             session.write("DELETE FROM queries WHERE at < ?", (now - KEEP_QUERIES_S,))
             session.write("DELETE FROM searches WHERE day < ?", (day - KEEP_COUNTS_DAYS,))
             session.write("DELETE FROM found WHERE day < ?", (day - KEEP_COUNTS_DAYS,))
             self._swept_day = day
 
     def _rows(self, query: LiteralString, tenant: str | None, **values: float) -> list[Row]:
-        """Return the rows of *query* for *tenant*, after writing all waiting calls and searches."""
+        """Return the rows of *query* for *tenant*, after writing waiting calls and searches."""
         self._write()
         parameters = {"tenant": None if tenant is None else label(tenant), **values}
         return self._database.rows(query, parameters)
@@ -227,9 +222,7 @@ class SqlCallLog:
         return dict(self._rows(query, tenant))
 
     def served_queries(self, tenant: str | None = None) -> Sequence[ServedQuery]:
-        """Return the stored queries of searches whose matches were called, each with the called
-        tools.
-        """
+        """Return stored queries whose matches were called, as `CallLog.served_queries` does."""
         query = """SELECT q.id, q.text, q.found, c.id, c.tool FROM queries q JOIN calls c
             ON c.tenant = q.tenant AND c.task = q.task AND c.at >= q.at AND c.outcome = 'ok'
             WHERE q.task <> '' AND q.at >= :oldest
@@ -252,7 +245,7 @@ class SqlCallLog:
         ]
 
     def tasks(self, tenant: str | None = None) -> Sequence[Task]:
-        """Return the tasks that the newest `MOST_TASKS` calls belong to."""
+        """Return the tasks of the newest `MOST_TASKS` calls."""
         query = """SELECT tenant, task, tool, at FROM calls WHERE task <> '' AND outcome = 'ok'
             AND (CAST(:tenant AS text) IS NULL OR tenant IN ('', :tenant))
             ORDER BY id DESC LIMIT :most"""
@@ -269,7 +262,7 @@ class SqlCallLog:
                 yield line | {"shape": json.loads(line["shape"])}
 
     def forget(self, *, tool: str = "", tenant: str = "") -> int:
-        """Delete calls and the related search data, and return the number of deleted calls."""
+        """Delete calls and related search data, as `CallLog.forget` does."""
         parameters = {"tool": tool, "tenant": label(tenant), "quoted": json.dumps(tool)}
         self._write()
         with self._database.transaction() as session:
@@ -311,13 +304,13 @@ def row_of(call: CallNote, at: float) -> tuple[object, ...]:
 
 
 def served_of(rows: Iterable[tuple[int, str, str, int, str]]) -> Sequence[ServedQuery]:
-    """Assemble the result of `CallLog.served_queries` from rows.
+    """Return the result of `CallLog.served_queries`.
 
     Args:
         rows: Id, text and matches of a search, then id and tool of a later call in its task. Sorted
             by both ids.
     """
-    # The rows are sorted, so the last one of a call has the latest search before the call.
+    # The last row of a call has the latest search before it.
     search_of = {
         (call, tool): (key, text)
         for key, text, matches, call, tool in rows
@@ -333,7 +326,7 @@ def served_of(rows: Iterable[tuple[int, str, str, int, str]]) -> Sequence[Served
 
 
 def tasks_of(rows: Sequence[tuple[str, str, str, float]], now: float) -> Sequence[Task]:
-    """Assemble the result of `CallLog.tasks` from rows.
+    """Return the result of `CallLog.tasks`.
 
     Args:
         rows: Tenant, task, tool and time of each call, newest first.
@@ -352,11 +345,11 @@ def tasks_of(rows: Sequence[tuple[str, str, str, float]], now: float) -> Sequenc
 
 @runtime_checkable
 class CallStore(Store, Protocol):
-    """`Store` of a host that has its own call log."""
+    """`Store` of a host with its own call log."""
 
     @property
     def call_log(self) -> CallLog:
-        """Log of calls and searches in this store."""
+        """Log of calls and searches."""
 
 
 def call_log_of(store: Store) -> CallLog:

@@ -1,9 +1,9 @@
-"""Transitions: pairs of tools called one after the other in a task. Pure functions.
+"""Transitions: pairs of tools called one after the other in a task.
 
-* Only successful calls count, in their order. Each pair counts once in a task.
+* Only successful calls count. Each pair counts once in a task.
 * The confidence of a pair is its share of the calls that directly followed the first tool, after
-  absolute discounting. A pair seen once keeps a quarter of its weight. Ney, Essen and Kneser, *On
-  structuring probabilistic dependences in stochastic language modelling* (1994).
+  absolute discounting, which leaves a quarter of a pair seen once (Ney, Essen and Kneser, *On
+  structuring probabilistic dependences in stochastic language modelling*, 1994).
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ from itertools import pairwise, repeat
 from gateway.search.learned import LearnedSteps, Transition
 
 DISCOUNT = 0.75
-"""Discount that is subtracted from the count of each pair."""
+"""Amount subtracted from the count of each pair."""
 PRIOR = 2.0
 """Number of calls of other tools that are assumed to have followed each tool."""
 MIN_COUNT = 2
-"""Minimum number of tasks that must contain a pair before it is a transition."""
+"""Minimum number of tasks with a transition."""
 MAX_FOLLOWERS = 10
 """Maximum number of transitions from one tool."""
 PREDICTIONS = 5
 MIN_PREDICTED = 0.2
-"""Minimum share of calls that past tasks must predict for a history to be used."""
+"""Minimum share of calls that past tasks predict in a usable history."""
 MIN_CALLS = 20
-"""Minimum number of calls for which past tasks give a prediction. Shorter histories are not
-used."""
+"""Minimum number of predicted calls in a usable history."""
 _Pairs = Counter[tuple[str, str]]
 
 
@@ -39,7 +38,7 @@ class _PairCount:
 
     @property
     def discounted(self) -> float:
-        """Weight of the pair after discounting."""
+        """Weight after discounting."""
         return self.weight * max(0.0, 1 - DISCOUNT / self.tasks) if self.tasks else 0.0
 
 
@@ -58,8 +57,8 @@ class TransitionCounts:
         """Return a counter of the pairs in *tasks*.
 
         Args:
-            tasks: Ids of the called tools of each task, in order.
-            weights: Weight of each task, 0 to 1, which decreases with the age of the task.
+            tasks: Ids of each task's called tools, in order.
+            weights: Weight of each task, 0 to 1, by its age.
         """
         counts = cls()
         for task, weight in zip(tasks, weights, strict=False):
@@ -86,16 +85,15 @@ class TransitionCounts:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """Ids of the tools that another tool has followed."""
+        """Ids of tools that another tool has followed."""
         return tuple(self._followers)
 
     def followers(self, before: str, *, min_count: int = 1) -> tuple[Transition, ...]:
-        """Return at most `MAX_FOLLOWERS` transitions from a tool, sorted by confidence, then by
-        name.
+        """Return at most `MAX_FOLLOWERS` transitions from a tool, by confidence, then by name.
 
         Args:
             before: Id of the tool.
-            min_count: Minimum number of tasks that contain a pair. Rarer pairs are left out.
+            min_count: Minimum number of tasks with the pair.
         """
         pairs = self._followers.get(before, {})
         total = sum(pair.weight for pair in pairs.values())
@@ -114,25 +112,21 @@ class TransitionCounts:
     def popularity(self) -> Mapping[str, float]:
         """Return the popularity of each tool as a follower, keyed by tool id.
 
-        The popularity is the number of different tools that the tool followed, as a share of all
-        different pairs. A tool that follows many tools probably follows an unknown one too. Kneser
-        and Ney, *Improved backing-off for m-gram language modeling* (1995).
+        It is the number of different tools that the tool followed, as a share of all different
+        pairs
+        (Kneser and Ney, *Improved backing-off for m-gram language modeling*, 1995).
         """
         counts = self._predecessors.items()
         return {after: count / self._pairs for after, count in counts if count > 0}
 
     def open_share(self, before: str) -> float:
-        """Return the probability in (0, 1] that *before* is followed by a tool that never
-        followed it.
-        """
+        """Return the probability in (0, 1] that a new tool follows *before*."""
         pairs = self._followers.get(before, {}).values()
         total = sum(pair.weight for pair in pairs)
         return 1 - sum(pair.discounted for pair in pairs) / (total + PRIOR)
 
     def learned_steps(self, *, before: Iterable[str] | None = None) -> LearnedSteps:
-        """Return the learned next steps of the tools with the ids *before*. None means all
-        tools.
-        """
+        """Return the learned next steps of the tools *before*; None is all tools."""
         tools = self.tools if before is None else tuple(before)
         followers = ((tool, self.followers(tool)) for tool in tools)
         return LearnedSteps(
@@ -145,14 +139,11 @@ class TransitionCounts:
 def count_transitions(
     tasks: Iterable[Sequence[str]], *, min_count: int = MIN_COUNT
 ) -> tuple[Transition, ...]:
-    """Return the transitions in *tasks*.
+    """Return the transitions in *tasks*, by first tool, then by confidence, then by name.
 
     Args:
-        tasks: Ids of the tools called successfully in each task, in order.
-        min_count: Minimum number of tasks that contain a pair. Rarer pairs are left out.
-
-    Returns:
-        Transitions sorted by first tool, then by confidence, then by name.
+        tasks: Ids of each task's successfully called tools, in order.
+        min_count: Minimum number of tasks with a pair.
     """
     counts = TransitionCounts.of(tasks)
     return tuple(
@@ -163,16 +154,15 @@ def count_transitions(
 
 
 def _successor_pairs(task: Sequence[str]) -> frozenset[tuple[str, str]]:
-    """Return the pairs of tools called directly after each other. A tool does not follow itself."""
+    """Return the pairs of different tools called directly after each other."""
     return frozenset(pair for pair in pairwise(task) if pair[0] != pair[1])
 
 
 def is_predictive(tasks: Sequence[Sequence[str]]) -> bool:
     """Return whether the tasks predict each other's next steps.
 
-    For each call that other tasks have seen followed, their `PREDICTIONS` most frequent next tools
-    are predicted. Real histories predict 0.44 to 0.54 of the next calls, the same calls in shuffled
-    order at most 0.07.
+    Each next call is predicted as one of the `PREDICTIONS` most frequent ones in other tasks. Real
+    histories predict 0.44 to 0.54 of the next calls, shuffled ones at most 0.07.
     """
     task_pairs = [_successor_pairs(task) for task in tasks]
     pairs = _Pairs(pair for task_pair in task_pairs for pair in task_pair)
