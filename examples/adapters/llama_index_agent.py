@@ -1,6 +1,6 @@
 """A LlamaIndex agent that finds its tools, without a key and without a network.
 
-    pip install "tool-gateway[llama-index]" llama-index-llms-mistralai
+    pip install ".[llama-index]" llama-index-llms-mistralai
     python examples/adapters/llama_index_agent.py
 
 A scripted model stands in for a real one: it speaks the wire format that Mistral's service shares.

@@ -1,6 +1,6 @@
 """An agent of the OpenAI Agents SDK that finds its tools, without a key and without a network.
 
-    pip install "tool-gateway[openai-agents]"
+    pip install ".[openai-agents]"
     python examples/adapters/openai_agents_agent.py
 
 A scripted model stands in for a real one.

@@ -1,6 +1,6 @@
 """A Pydantic AI agent that finds its tools, without a key and without a network.
 
-    pip install "tool-gateway[pydantic-ai]"
+    pip install ".[pydantic-ai]"
     python examples/adapters/pydantic_ai_agent.py
 
 A scripted model stands in for a real one.
