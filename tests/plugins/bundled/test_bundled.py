@@ -11,12 +11,12 @@ import pytest
 
 import graphs
 from gateway.options import GraphOptions, Options
-from gateway.plugins import bundled
+from gateway.plugins import bundled as plugin
 from gateway.types import SearchResult
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, tool
 
-FOLDER = Path(bundled.__file__).with_name("documents")
+FOLDER = Path(plugin.__file__).with_name("documents")
 DOCUMENTS = {
     path.stem: graphs.parse(path.read_text("utf-8"), path=path.name)
     for path in sorted(FOLDER.glob("*.md"))
@@ -84,12 +84,11 @@ def test_many_servers_have_next_steps_or_prerequisites() -> None:
 
 
 async def search_git(
-    open_gateway: OpenGateway, tools: Iterable[str], **options: object
+    open_gateway: OpenGateway, tools: Iterable[str], *, bundled: bool = True
 ) -> SearchResult:
     """Search for a commit on a server called ``git`` with these *tools*, next to another server."""
-    gateway = open_gateway(
-        strategy="graph", options=Options(graph=GraphOptions(**options)), graph=None
-    )
+    options = Options(graph=GraphOptions(bundled=bundled))
+    gateway = open_gateway(strategy="graph", options=options)
     gateway.add_source(ListSource("git", tuple(map(tool, tools))))
     gateway.add_source(ListSource("other", (tool("git_add"), tool("sing"))))
     return await gateway.search("git_commit", limit=1)

@@ -252,7 +252,7 @@ def test_learned_steps_lead_only_to_tools_inside_the_result_window() -> None:
             options=SearchOptions(max_next_steps=limit),
             nearness=lambda positions: np.zeros(len(positions), np.float32),
         )
-        return [next_step.position for next_step in gatherer.gather((), learned).next_steps]
+        return [next_step.position for next_step in gatherer.gather(learned).next_steps]
 
     assert [book, read, send] == listed({book, find, read, send})
     assert [book, send] == listed({find, send})
