@@ -1,5 +1,3 @@
-"""Circuit breakers for servers and model services that keep failing."""
-
 from __future__ import annotations
 
 import asyncio
@@ -64,7 +62,7 @@ class Breaker:
 
     @property
     def has_tripped(self) -> bool:
-        """True if the breaker opened and the dependency has not succeeded since."""
+        """True if the breaker opened and no success followed."""
         return self._open_until is not None
 
     @contextmanager
@@ -80,7 +78,7 @@ class Breaker:
         try:
             yield wait_s
         finally:
-            # If the probe ended without a recorded outcome, the next use becomes the probe.
+            # A probe without a recorded outcome is repeated by the next use.
             if self._probe is use:
                 self._probe = None
 
@@ -101,7 +99,7 @@ class Breaker:
     def record_failure(self, *, trip: bool = False) -> None:
         """Record that the dependency was unreachable, ended or did not answer.
 
-        *trip* opens the breaker at once, regardless of the number of failures.
+        *trip* opens the breaker at once.
         """
         options = self._options
         self._well_since = None
@@ -146,9 +144,7 @@ class ServiceGuard:
     async def run(
         self, flights: SingleFlight[T], key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]
     ) -> T:
-        """Send a request and record its outcome.
-
-        Concurrent callers with equal *key* share one request in *flights*.
+        """Send a request and record its outcome. Concurrent callers with equal *key* share it.
 
         Raises:
             GatewayError: If the service is skipped. Nothing was sent.
@@ -190,7 +186,9 @@ class ServiceGuard:
 
     def _start_probe(self, work: Callable[[], Awaitable[object]]) -> None:
         """Repeat *work* in the background until the service answers, unless a repetition is
-        running. Its spans do not belong to the caller's trace.
+        running.
+
+        Its spans do not belong to the caller's trace.
         """
         Context().run(self._probes.start, "probe", partial(self._probe, work))
 

@@ -49,8 +49,7 @@ def sounds_secret(name: str) -> bool:
 def find_secret(name: str, value: str) -> Span | None:
     """Return the start and end of the secret in *value*, or None if it contains none.
 
-    References such as ``${NAME}`` are not secrets. *name* is the name of the variable, header or
-    flag.
+    *name* is the name of the variable, header or flag. References are not secrets.
     """
     if "${" in value or value.startswith(("env:", "keyring:")):
         return None
