@@ -118,7 +118,6 @@ class IssueFinder:
         rules: The host's access rules.
         options: Policies for changed and suspicious definitions.
         addresses: URLs of running sign-ins, keyed by server.
-        clock: Monotonic clock, in seconds.
         wall: Clock with seconds since the epoch.
     """
 

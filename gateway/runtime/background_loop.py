@@ -76,7 +76,7 @@ class Bridge:
             return asyncio.run_coroutine_threadsafe(self._until_closed(work), loop)
 
     async def run(self, work: Work[T]) -> T:
-        """Await *work* on the background loop, from any loop including itself."""
+        """Await *work* on the background loop. Callable from any loop, including this one."""
         if self.here:
             return await work()
         return await asyncio.wrap_future(self.submit(work))

@@ -41,8 +41,7 @@ class Breaker:
     Args:
         options: Number of consecutive failures that open the breaker (``breaker_failures``), its
             first open time (``breaker_s``) and its maximum open time (``breaker_max_s``). Each
-            opening doubles the time, until there is no failure for ``breaker_max_s`` seconds.
-        clock: Monotonic clock in seconds.
+            opening doubles the time; ``breaker_max_s`` seconds without a failure reset it.
     """
 
     def __init__(self, options: UpstreamOptions, *, clock: Clock) -> None:
@@ -120,10 +119,8 @@ class ServiceGuard:
     intervals. Any answer, even a late one, ends the skipping. Safe for any thread and event loop.
 
     Args:
-        name: Name of the service for messages.
         patience_s: Time in seconds that a search waits for an answer.
         submit: Starts work on the gateway's background loop.
-        clock: Monotonic clock in seconds.
         sleep: Awaited with the number of seconds between two repeated requests.
     """
 

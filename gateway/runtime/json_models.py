@@ -41,7 +41,7 @@ def read_value(kind: Any, raw: object, *, where: str) -> Any:
     """Return the JSON *raw* converted to *kind*, a type or its `TypeAdapter`.
 
     Raises:
-        ConfigError: If the JSON does not match; the message names the first fault in *where*.
+        ConfigError: If the JSON does not match; the message begins with *where*.
     """
     adapter = kind if isinstance(kind, TypeAdapter) else TypeAdapter(kind)
     try:

@@ -91,7 +91,7 @@ def looks_random(value: str) -> bool:
 
 
 def find_in_arguments(arguments: Sequence[str]) -> Iterator[tuple[int, str, Span]]:
-    """Yield the secrets in a command line: index of the argument, name, start and end in it.
+    """Yield each secret in a command line: index of its argument, its name, and its span.
 
     Names come from ``--token X``, ``--token=X``, ``NAME=X`` and ``Header: X``.
     """

@@ -39,7 +39,6 @@ class ServerPool:
         store: Store of the servers' listings and pins.
         tokens: Opens the token store of a sign-in.
         openers: Functions that open HTTP APIs, keyed by their configuration key.
-        clock: Monotonic clock, in seconds.
     """
 
     registry: Registry

@@ -42,10 +42,8 @@ class Servers:
     Args:
         bridge: Owner of the event loop for sessions.
         store: Store of listings, pins and entries.
-        options: Limits.
         tables: Returns the objects that plugins registered for a hook, keyed by name.
         own: True if the host passed the store.
-        clock: Monotonic clock, in seconds.
 
     Raises:
         ConfigError: If there are policies, but no plugin enforces them.
