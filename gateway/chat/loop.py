@@ -168,7 +168,7 @@ class Loop(Generic[R]):
 
     @contextmanager
     def end_on_error(self) -> Iterator[None]:
-        """End the client call if the block raises an error. Otherwise its stream ends it later."""
+        """End the client call if the block raises an error."""
         try:
             yield
         except BaseException as error:

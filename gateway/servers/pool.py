@@ -123,7 +123,7 @@ class ServerPool:
             self._swept = now
             self._sweeps.start("sweep", self._sweep)
         dues = [source.refresh_if_stale() for source in tuple(self.cached.values())]
-        # Check soon if a server is being listed now.
+        # At the next call if a server is being listed now.
         self._next_check = min((now + _CHECK_STEP_S, *dues))
 
     def change(self, name: str, entry: Configured, *, restart: bool) -> None:
