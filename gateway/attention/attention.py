@@ -1,8 +1,3 @@
-"""Issues of a gateway that a person has to resolve, and the actions for them.
-
-Each action takes effect at the next search, without a restart.
-"""
-
 from __future__ import annotations
 
 import asyncio
@@ -34,8 +29,9 @@ _SIGN_IN_S = 600.0
 class Attention:
     """Finds the issues of one gateway, and performs the actions that a person chooses.
 
+    Each action takes effect at the next search, without a restart.
+
     Args:
-        servers: The sources.
         catalog: Stores disabled tools.
         plugins: The plugins; a plugin that failed to load is an issue.
         newest: Returns the newest index build.
@@ -55,7 +51,8 @@ class Attention:
     async def issues(self, *, reports: Path | None = None) -> tuple[Issue, ...]:
         """Return all issues, the most urgent first.
 
-        Tools that no request found in the newest evaluation report in the folder *reports* are
+        *reports* is a folder of evaluation reports. In the newest one, tools that no request found
+        are
         issues too.
 
         Raises:
@@ -85,9 +82,7 @@ class Attention:
         return await in_thread(finder.find, warnings, reports, sources)
 
     def pin(self, entity: Entity) -> tuple[str, str]:
-        """Return the approved and the last seen digest of the definition of *entity*.
-
-        Both are "" if the definition is not pinned.
+        """Return the approved and the last seen digest of *entity*'s definition; "" if not pinned.
 
         Raises:
             StoreError: If the store cannot be read.
@@ -131,7 +126,7 @@ class Attention:
         await self.servers.bridge.run(lambda: self.servers.recheck([pending.server]))
 
     async def accept(self, names: str) -> None:
-        """Accept that some tools have similar names, so that this is not an issue any more.
+        """Accept similar names of tools, so that they are not an issue any more.
 
         *names* is the `Issue.id` of the issue.
 
@@ -149,9 +144,8 @@ class Attention:
             await in_thread(accept_similar, names, self.servers.pool.store, owner)
 
     async def disable(self, item: str) -> None:
-        """Disable a tool, resource or prompt of a server. Callers can then neither find nor use it.
-
-        *item* is its id.
+        """Disable the tool, resource or prompt with the id *item*, so that callers cannot find or
+        use it.
 
         Raises:
             InvalidRequestError: If the server does not exist.
@@ -188,9 +182,9 @@ class Attention:
     async def sign_in(self, server: str) -> str:
         """Begin to sign in to a server (OAuth), and return the URL for a person's browser.
 
-        The browser must run on the same machine as the gateway, because it is redirected to a local
-        port. The gateway waits ten minutes for it, and then lists the server. The URL is "" if the
-        server did not require a sign-in.
+        The browser must run on the gateway's machine, because it is redirected to a local port. The
+        gateway waits ten minutes for it, and then lists the server. The URL is "" if the server did
+        not require a sign-in.
 
         Raises:
             InvalidRequestError: If the server does not use OAuth, or its URL is not approved.

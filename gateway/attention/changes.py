@@ -1,5 +1,3 @@
-"""Unapproved changes of definitions, command lines and names, and their differences."""
-
 from __future__ import annotations
 
 import json
@@ -44,7 +42,7 @@ class Change:
 
     @property
     def is_name(self) -> bool:
-        """True if an exposed name would change from one tool to another."""
+        """True if an exposed name would move to another tool."""
         return self.label.startswith(NAME)
 
 
@@ -96,9 +94,9 @@ def find_similar(
     """Return the tool ids of each group of similar names that a person has not accepted.
 
     Args:
-        own_names: The server's name of each tool, keyed by the tool's id; see `similar_names`.
+        own_names: See `similar_names`.
         store: Store of the accepted groups.
-        names: Owner under which accepted groups are stored; "" if they are not stored.
+        names: Owner of accepted groups; "" if they are not stored.
 
     Raises:
         StoreError: If the store cannot be read.
@@ -128,7 +126,7 @@ def difference_of(
 ) -> Mapping[str, object]:
     """Return the fields that differ between the approved and the current definition.
 
-    *definition* returns the definition with a digest; None if it is not stored any more.
+    *definition* returns the definition with a digest, if it is stored.
 
     Returns:
         The values of the differing fields, keyed by ``before`` and ``after``; or a ``note`` with
@@ -173,6 +171,6 @@ def _json_lines(value: object) -> list[str]:
         for piece in (_PIECE.findall(line) if len(line) > _LINE_CHARS else (line,))
     ]
     if omitted := lines[_MAX_LINES:]:
-        # If an omitted line changes, the digest changes too.
+        # A change of an omitted line changes the digest.
         lines[_MAX_LINES:] = [f"… {len(omitted)} more lines of digest {digest(repr(omitted))[:16]}"]
     return lines

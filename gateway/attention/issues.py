@@ -1,5 +1,3 @@
-"""Detection of issues that a person has to resolve: the problem, its time, and the remedy."""
-
 from __future__ import annotations
 
 import shlex
@@ -115,13 +113,12 @@ class IssueFinder:
         build: The newest index build.
         store: Store of listings and pins.
         cached: Sources with a stored listing, keyed by server.
-        owners: Owner of the pins of each server, keyed by server.
+        owners: Owners of the servers' pins, keyed by server.
         names: Owner of the pins of exposed names.
         rules: The host's access rules.
         options: Policies for changed and suspicious definitions.
         addresses: URLs of running sign-ins, keyed by server.
-        clock: Monotonic clock, in seconds.
-        wall: Clock that returns seconds since the epoch.
+        wall: Clock with seconds since the epoch.
     """
 
     build: IndexBuild
@@ -156,7 +153,7 @@ class IssueFinder:
         Args:
             warnings: Warnings about the configuration files.
             reports: Folder of evaluation reports; None ignores reports.
-            sources: Issue sources of plugins. If one raises an error, this is an issue too.
+            sources: Issue sources of plugins. An error of one is an issue too.
         """
         nothing: list[Issue] = []
         pinned, notes = attempt_store(lambda: [*self._changed(), *self._similar()], nothing)
@@ -197,7 +194,6 @@ class IssueFinder:
         return now or self.store.definition(digest)
 
     def _similar(self) -> Iterator[Issue]:
-        """Yield an issue for each group of enabled tools with similar names."""
         own_names = {
             entity.id: entity.name
             for entity in self.build.snapshot.entities
@@ -221,14 +217,12 @@ class IssueFinder:
                     kind="suspicious",
                     id=entity_id(kind, server, name),
                     detail=f"possible prompt injection: {', '.join(reasons)}{end}",
-                    # The instructions of a server are always withheld.
+                    # A server's instructions are always withheld.
                     action="" if kind == "server" else "disable",
                 )
 
     def _servers(self) -> Iterator[Issue]:
-        """Yield an issue for each server that requires a sign-in, or cannot be reached or
-        listed.
-        """
+        """Yield an issue for each server that requires a sign-in, or is unreachable."""
         nothing: Mapping[str, StoredServer] = {}
         keys = {cached.key.fingerprint: cached.key.pin_owner for cached in self.cached.values()}
         stored, _ = attempt_store(lambda: self.store.read(keys), nothing)

@@ -77,6 +77,9 @@ class Entries(Protocol):
 class Catalog:
     """All entities of one gateway for reading, entries and access rules for changes.
 
+    Methods that use the store may raise `StoreError`, and `ClosedError` after the gateway was
+    closed.
+
     Args:
         changed: Called after every change.
         options: Returns the limits, including the kinds declared so far.
@@ -106,8 +109,6 @@ class Catalog:
 
         Raises:
             InvalidRequestError: If an argument is not an `Entry`, or a limit would be exceeded.
-            StoreError: If they cannot be stored.
-            ClosedError: If the gateway was closed.
         """
         self.check_open()
         for item in entries:
@@ -139,12 +140,7 @@ class Catalog:
         self.store.put(entries)
 
     async def remove(self, key: str) -> bool:
-        """Delete the entry with the id *key*. Return False if it does not exist.
-
-        Raises:
-            StoreError: If it cannot be deleted.
-            ClosedError: If the gateway was closed.
-        """
+        """Delete the entry with the id *key*. Return False if it does not exist."""
         self.check_open()
         async with self.around_change("catalog.remove", key):
             gone = await in_thread(self.store.remove, key)
@@ -160,8 +156,6 @@ class Catalog:
 
         Raises:
             TypeError: If a value has the wrong type.
-            StoreError: If the rule cannot be stored.
-            ClosedError: If the gateway was closed.
         """
         self.check_open()
         async with self.around_change("catalog.change", entity.id, detail=_change_detail(use)):
@@ -169,22 +163,14 @@ class Catalog:
         self.changed()
 
     def governed(self, entity: Entity) -> Access:
-        """Return the access rule that `govern` stored for *entity*.
-
-        Raises:
-            StoreError: If the rule cannot be read.
-        """
+        """Return the access rule that `govern` stored for *entity*."""
         return Access(**json.loads(self.store.rules().get(_pattern(entity), "{}")))
 
     def _govern(self, pattern: str, use: Mapping[str, object]) -> None:
         self.store.put_rules({pattern: _merge_rule(self.store.rules().get(pattern, "{}"), use)})
 
     async def use_of(self, entity: Entity) -> Access:
-        """Return the `Access` that `change` can replace: of an entry, or the stored rule.
-
-        Raises:
-            StoreError: If it cannot be read.
-        """
+        """Return the `Access` that `change` can replace: of an entry, or the stored rule."""
         entry = await self.entry(entity.id)
         if entry is None:
             return await in_thread(self.governed, entity)
@@ -218,8 +204,6 @@ class Catalog:
 
         Raises:
             InvalidRequestError: If a value has the wrong type.
-            StoreError: If the change cannot be stored.
-            ClosedError: If the gateway was closed.
         """
         self.check_open()
         keys, removed = [*dict.fromkeys(ids)], {tag.casefold() for tag in remove_tags}
@@ -283,22 +267,12 @@ class Catalog:
         return entities
 
     async def entries(self) -> Sequence[Entry]:
-        """Return all readable entries as they were put, ordered by id.
-
-        Raises:
-            StoreError: If they cannot be read.
-            ClosedError: If the gateway was closed.
-        """
+        """Return all readable entries as they were put, ordered by id."""
         self.check_open()
         return decode_entries(await in_thread(self.store.rows))
 
     async def entry(self, key: str) -> Entry | None:
-        """Return the entry with the id *key* as it was put; None if missing or unreadable.
-
-        Raises:
-            StoreError: If the store cannot be read.
-            ClosedError: If the gateway was closed.
-        """
+        """Return the entry with the id *key* as it was put; None if missing or unreadable."""
         self.check_open()
         rows = await in_thread(self.store.rows)
         return next(iter(decode_entries({key: rows[key]} if key in rows else {})), None)

@@ -1,5 +1,3 @@
-"""Events, and counts of requests, calls and tokens, of one call of a wrapped client."""
-
 from __future__ import annotations
 
 import json
@@ -107,7 +105,7 @@ class Called:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replied:
-    """Event: the model's reply is returned to the caller, because it calls no gateway tools."""
+    """Event: the model's reply is returned, because it calls no gateway tools."""
 
     turn: int
     text: str
@@ -121,15 +119,12 @@ Observer: TypeAlias = Callable[[Event], None]
 
 
 def attach(reply: BaseModel, accounting: Accounting) -> None:
-    """Set ``reply.gateway``, which is not a field of the model and so never serialized."""
+    """Set ``reply.gateway``, which is not a model field and so never serialized."""
     reply.__dict__["gateway"] = accounting
 
 
 def accounting_of(reply: object) -> Accounting | None:
-    """Return ``reply.gateway``, or ``error.accounting`` of a `LoopError`.
-
-    Return None if the reply did not come from a wrapped client.
-    """
+    """Return ``reply.gateway``, or ``error.accounting`` of a `LoopError`; None if missing."""
     name = "accounting" if isinstance(reply, LoopError) else "gateway"
     accounting = getattr(reply, name, None)
     return accounting if isinstance(accounting, Accounting) else None
@@ -181,7 +176,7 @@ class UsageMeter:
 
     @property
     def tokens(self) -> int:
-        """Number of tokens used so far, as reported by the service or estimated."""
+        """Tokens used so far, as reported by the service or estimated."""
         return total_tokens(self.usage) + self.estimated_tokens
 
     def accounting(
@@ -217,13 +212,13 @@ def usage_of(usage: BaseModel | None) -> TokenUsage:
 
 
 def total_tokens(usage: BaseModel | None) -> int:
-    """Return the total of a usage report, or else the sum of input and output; 0 for None."""
+    """Return the total of a usage report, or else the sum of input and output."""
     parts = usage_of(usage)
     return _count(usage, "total_tokens") or (parts.input or 0) + (parts.output or 0)
 
 
 def add_usage(first: BaseModel, second: BaseModel) -> BaseModel:
-    """Add two usage reports field by field. Fields that only one report has are kept.
+    """Add two usage reports field by field, without losing fields.
 
     The sum is not validated, because many services omit fields that the SDK requires.
     """

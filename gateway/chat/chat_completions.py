@@ -3,8 +3,7 @@
 * With several choices (``n``), only the tool calls of the first choice are answered. The other
   choices keep their text and their calls of the host's tools.
 * The streamed turns of one client call look like one completion. Text is passed on immediately.
-  Tool calls and the end of a turn wait until it is known who answers the calls. The last chunk has
-  the usage of all turns, if the service reports it.
+  Tool calls and the end of a turn wait until it is known who answers the calls.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class ChatStreamMerger:
     def push(
         self, chunk: ChatCompletionChunk, _is_ours: IsOurs | None = None
     ) -> Iterator[ChatCompletionChunk]:
-        """Add one chunk, and yield the part of it that can be passed on immediately."""
+        """Add one chunk, and yield the part of it that can be passed on now."""
         self._chunks.append(chunk)
         self._usage = chunk if chunk.usage is not None else self._usage
         self._first = chunk if self._first is None and chunk.choices else self._first
@@ -63,12 +62,12 @@ class ChatStreamMerger:
             yield self._restamp(chunk, now)
 
     def reply(self) -> ChatCompletion:
-        """Return the whole turn in the form of a reply that was not streamed."""
+        """Return the whole turn as a reply that was not streamed."""
         # Like the SDK, do not validate, because a missing end is not an error.
         return ChatCompletion.construct(None, **join_chunks(self._chunks))
 
     def finish(self, final: ChatCompletion | None) -> Iterator[ChatCompletionChunk]:
-        """Yield the tool calls and the end of each choice of *final*, and the usage last."""
+        """Yield the tool calls and the end of each choice of *final*, and the usage."""
         if final is None:
             return
         last = next((chunk for chunk in reversed(self._chunks) if chunk.choices), self._chunks[-1])
@@ -81,7 +80,7 @@ class ChatStreamMerger:
         yield from chunks
 
     def _text_part(self, choice: Choice) -> Choice | None:
-        """Return *choice* without tool calls and finish reason; None if nothing is left."""
+        """Remove tool calls and finish reason from *choice*; return None if nothing is left."""
         # Some services omit the delta, although its type is not optional.
         sent: ChoiceDelta | None = choice.delta
         delta = {} if sent is None else sent.to_dict(warnings=False)
@@ -117,7 +116,7 @@ def _closing_parts(choice: WholeChoice) -> Iterator[Choice]:
 
 
 def join_chunks(chunks: Iterable[ChatCompletionChunk]) -> dict[str, Any]:
-    """Join chunks into a whole completion, as fields of Chat Completions.
+    """Join chunks into the fields of a whole completion.
 
     Texts are concatenated, tool calls are joined by index, and other fields keep the last value.
     """
@@ -170,7 +169,7 @@ class ChatConversation(Conversation[ChatCompletion]):
         return [*self._initial, *self.new_messages]
 
     def body(self, turn: int, tool_list: ToolList) -> dict[str, object]:
-        """Return the body of the next request."""
+        """See `Conversation.body`."""
         body = super().body(turn, tool_list)
         if turn > 1:
             body["messages"] = self.messages()

@@ -2,8 +2,7 @@
 
 * Parameters and return types are the SDK's. The code of the SDK runs unchanged, except for its
   method ``post`` (`interceptor`). Requests that do not go to a model are sent unchanged.
-* A client is safe for any number of threads, tasks and conversations. Between two calls it stores
-  only the state of conversations that the service keeps (`conversation`).
+* A client is safe for any number of threads, tasks and conversations.
 
 A host with its own loop prepares one turn, and handles its reply:
 
@@ -85,7 +84,7 @@ class _Wrapper(Generic[C]):
         _fill(self, openai, ClientContext(gateway, **options))
 
     def with_options(self, **options: Any) -> Self:
-        """Return a wrapper with the same gateway, and with other options of the OpenAI client."""
+        """Return a wrapper with other options of the OpenAI client."""
         bare = self.openai.with_options(**options)
         return _fill(object.__new__(type(self)), bare, self._context)
 
@@ -113,7 +112,6 @@ class _Wrapper(Generic[C]):
         return value
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set the attribute on the wrapped client, which uses it."""
         setattr(object.__getattribute__(self, "openai"), name, value)
 
     def __reduce_ex__(self, _protocol: object) -> NoReturn:
@@ -179,8 +177,7 @@ class AutoDiscoveryClient(_Wrapper[OpenAI], OpenAI):
 class AsyncAutoDiscoveryClient(_Wrapper[AsyncOpenAI], AsyncOpenAI):
     """An `openai.AsyncOpenAI` client whose models can search and call the tools of a gateway.
 
-    The client sends its requests on the caller's event loop. For the arguments, see
-    `AutoDiscoveryClient`.
+    Requests are sent on the caller's event loop. For the arguments, see `AutoDiscoveryClient`.
 
     Raises:
         ConfigError: If *openai* or *gateway* has the wrong type.
@@ -210,12 +207,12 @@ class AsyncAutoDiscoveryClient(_Wrapper[AsyncOpenAI], AsyncOpenAI):
         *,
         model: str = "",
     ) -> AsyncPrepared:
-        """Prepare one turn of your own loop; see `AutoDiscoveryClient.prepare`."""
+        """See `AutoDiscoveryClient.prepare`."""
         return await prepare(self._context, messages, tools, model)
 
 
 def _fill(wrapper: W, openai: OpenAI | AsyncOpenAI, context: ClientContext) -> W:
-    """Set the wrapper's attributes without the base constructor, which would open connections."""
+    """Set the attributes without the base constructor, which would open connections."""
     post = intercepted_post(openai, context)
     attributes = {"openai": openai, "gateway": context.gateway, "_context": context, "post": post}
     for name, value in attributes.items():
@@ -290,7 +287,7 @@ class Prepared:
         self.tools = prepared.tools
 
     def handle(self, reply: BaseModel | Mapping[str, object]) -> Handled:
-        """Run the gateway calls of *reply*; see `AsyncPrepared.handle`."""
+        """See `AsyncPrepared.handle`."""
         return self._bridge.call(lambda: self._prepared.handle(reply))
 
 
@@ -300,7 +297,7 @@ async def prepare(
     tools: Iterable[Any] | None,
     model: str,
 ) -> AsyncPrepared:
-    """Prepare one turn. *messages* is a conversation, or a whole request of either wire format."""
+    """Prepare one turn; see `AutoDiscoveryClient.prepare`."""
     is_whole = isinstance(messages, Mapping)
     body = dict(messages) if is_whole else {"messages": list(messages), "model": model}
     if tools is not None:
@@ -313,9 +310,8 @@ async def prepare(
 class Middleware:
     """Runs the loop of a conversation around any function that sends a request to a model.
 
-    It answers gateway calls and asks again, until the reply has none. For frameworks without an
-    OpenAI client. Streams are not supported. The options are those of `AutoDiscoveryClient`. One
-    middleware may handle many requests at once.
+    It answers gateway calls and asks again, until the reply has none. Streams are not supported.
+    The options are those of `AutoDiscoveryClient`. One middleware may handle many requests at once.
 
     Example:
         >>> async def ask(body):  # sends the body to a model

@@ -1,8 +1,8 @@
 """One client call, and the state of a conversation that is stored after the call.
 
 With ``previous_response_id`` or ``conversation`` the service keeps the earlier messages, so found
-tools and unanswered gateway calls are stored here. A restart loses them: the model then calls found
-tools through `call_tool`, or searches again.
+tools and unanswered gateway calls are stored here. After a restart, the model calls found tools
+through `call_tool`, or searches again.
 
 A ``tool_choice`` that requires a call applies only to the first turn, because otherwise the model
 could never stop calling tools.
@@ -37,7 +37,7 @@ MAX_CONVERSATIONS = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationState:
-    """State that is stored for a conversation whose messages the service keeps."""
+    """Stored state of a conversation whose messages the service keeps."""
 
     shown: tuple[str, ...] = ()
     """Names of the proxies in the last request, in order."""
@@ -70,7 +70,7 @@ class Conversation(ABC, Generic[R]):
         """Messages added since the caller's request."""
 
     def check(self) -> None:
-        """Check that the request has no parameter that does not work with discovery.
+        """Raise an error if the request has a parameter that does not work with discovery.
 
         Raises:
             InvalidRequestError: If there is such a parameter. The message has a remedy.
@@ -99,9 +99,7 @@ class Conversation(ABC, Generic[R]):
 
     @abstractmethod
     def is_readable(self, reply: object) -> bool:
-        """Return whether *reply* is a model's reply. Some services return error pages with status
-        200.
-        """
+        """Return whether *reply* is a model's, not an error page with status 200."""
 
     @abstractmethod
     def calls(self, reply: R) -> tuple[ToolCall, ...]:
@@ -120,14 +118,14 @@ class Conversation(ABC, Generic[R]):
 
     @abstractmethod
     def finish_reasons(self, reply: R) -> tuple[str, ...]:
-        """Return the reason why the model stopped, for each choice of *reply*."""
+        """Return the finish reason of each choice of *reply*."""
 
     @abstractmethod
     def text(self, reply: R) -> str:
         """Return the text of *reply*, or ""."""
 
     def answer_pending(self, answers: Sequence[ToolAnswer], load: LoadTools) -> None:
-        """Add the answers to `pending_calls` to the conversation; see `add_turn`."""
+        """Add the answers to `pending_calls`; see `add_turn`."""
 
     def store(self, final: R, pending: tuple[ToolCall, ...], *, opened_as: str = "") -> None:
         """Store the state that the caller's next request does not contain.
@@ -162,9 +160,7 @@ def _to_json_item(item: object, parameter: str) -> JsonItem:
 
 
 def _to_json(value: object) -> object:
-    """Serialize SDK objects at any depth as the SDK does, so that requests can be repeated
-    exactly.
-    """
+    """Serialize like the SDK, so that requests can be repeated exactly."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_unset=True, by_alias=True)
     if isinstance(value, Mapping):
@@ -173,7 +169,7 @@ def _to_json(value: object) -> object:
 
 
 def required_tools(choice: object) -> tuple[str, ...]:
-    """Return the function names in a ``tool_choice``; () if it is a plain string."""
+    """Return the function names in a ``tool_choice``; () for a plain string."""
     if not isinstance(choice, Mapping):
         return ()
     listed = unwrap(choice).get("tools")

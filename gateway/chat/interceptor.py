@@ -109,7 +109,7 @@ class InterceptedCall:
         return self._wrap(response)
 
     async def stream(self) -> Any:
-        """Run the call, and return one stream of all turns for the caller."""
+        """Run the call, and return one stream of all turns."""
         with self._loop.end_on_error():
             first = await self._ask()
         events = self._events(first)
@@ -155,7 +155,7 @@ class InterceptedCall:
                 yield output
 
     async def _ask(self) -> Any:
-        """Send the next request to the model, and return its reply or its stream."""
+        """Send the next request, and return the reply or its stream."""
         with quiet_libraries("chat"):
             try:
                 return await self._send()
@@ -224,7 +224,7 @@ class InterceptedCall:
 
 
 class _Merged:
-    """Base of the streams of several turns. ``response`` is the first turn's HTTP response."""
+    """Base of the streams of several turns. ``response`` is the first HTTP response."""
 
     def __init__(self, first: Any, events: Any, loop: Loop[Any]) -> None:
         # Without the base constructor, which would decode the response again.
@@ -251,7 +251,7 @@ class AsyncMergedStream(_Merged, AsyncStream[E], Generic[E]):
     """The stream of an async client."""
 
     async def close(self) -> None:
-        """End the client call, and close the stream of its current turn."""
+        """See `MergedStream.close`."""
         await self._events.aclose()
         await self.response.aclose()
 
@@ -262,7 +262,7 @@ async def _resolve(value: Any) -> Any:
 
 
 async def _read(stream: Any) -> AsyncGenerator[Any, None]:
-    """Yield the events of a blocking or async stream, and close the stream."""
+    """Yield the events of a blocking or async stream, and close it."""
     if isinstance(stream, Stream):
         with stream:
             for event in stream:
@@ -287,8 +287,6 @@ async def _sse_lines(events: AsyncGenerator[BaseModel, None]) -> AsyncGenerator[
 
 
 class _Body(httpx2.SyncByteStream, httpx2.AsyncByteStream):
-    """The body of a raw response, for both kinds of client."""
-
     def __init__(self, lines: Any) -> None:
         self._lines = lines
 
@@ -312,7 +310,7 @@ def _response(first: httpx2.Response, **body: Any) -> httpx2.Response:
 
 
 def _run_blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never suspends, and return its result."""
+    """Return the result of a coroutine that never suspends."""
     try:
         work.send(None)
     except StopIteration as end:

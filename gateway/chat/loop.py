@@ -2,8 +2,8 @@
 
     next_request() -> (the model) -> handle_reply(reply) -> answer_calls(reply) -> next_request() …
 
-* Gateway tools are executed here, and each of their calls is answered once, in order.
-* Calls of the host's tools are returned to the caller. A turn with both returns only these.
+Calls of gateway tools are answered here, once each, in order. Calls of the host's tools are
+returned to the caller. A turn with both returns only these.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _new_store() -> Cache[ConversationState]:
 
 
 class ContextOptions(TypedDict, total=False):
-    """Options of a client, for all of its calls; see `AutoDiscoveryClient`."""
+    """Options of a client; see `AutoDiscoveryClient`."""
 
     observer: Observer | None
     approve: Approve | None
@@ -97,7 +97,7 @@ class ClientContext:
         """Stores of all callers chosen by `for_caller`, keyed by caller."""
 
     def for_caller(self, caller: Caller) -> ClientContext:
-        """Return the same context for another caller, who has a separate store of conversations."""
+        """Return the same context for another caller, with a separate store of conversations."""
         context = copy.copy(self)
         key = caller.user, caller.tenant, caller.scopes
         context.caller, context.store = caller, self._stores.peek(key) or _new_store()
@@ -113,10 +113,7 @@ class ClientContext:
     ) -> Loop[Any]:
         """Begin a client call, and return its loop.
 
-        Args:
-            request: Body of the caller's request.
-            is_responses: True for the Responses API, False for Chat Completions.
-            endpoint: The model service; None if only the host knows it.
+        *is_responses* selects the Responses API. *endpoint* is None if only the host knows it.
         """
         endpoint = endpoint or ModelEndpoint(model=str(request.get("model", "")))
         if is_responses:
@@ -171,7 +168,7 @@ class Loop(Generic[R]):
 
     @contextmanager
     def end_on_error(self) -> Iterator[None]:
-        """End the client call if the block raises an error. Otherwise its stream ends it later."""
+        """End the client call if the block raises an error."""
         try:
             yield
         except BaseException as error:
@@ -243,7 +240,7 @@ class Loop(Generic[R]):
         return body
 
     def record_reply(self, reply: R) -> None:
-        """Record the reply of the model, and end the span of the turn."""
+        """Record the model's reply, and end the span of the turn."""
         self._meter.record_reply(reply.usage)
         self.trace.record_reply(reply, self.conversation.finish_reasons(reply))
 
@@ -297,7 +294,7 @@ class Loop(Generic[R]):
             return reply
         self.record_reply(reply)
         if self._options.max_tokens is not None and not total_tokens(reply.usage):
-            # Most streams do not report a usage, so estimate it from the content.
+            # Most streams do not report a usage.
             content = reply.model_dump(mode="json", exclude_unset=True, warnings=False)
             self._meter.estimated_tokens += json_tokens([*self._request_parts(), content])
         calls = self.conversation.calls(reply)
@@ -319,7 +316,7 @@ class Loop(Generic[R]):
         self.conversation.add_turn(reply, answers, self._load_tools)
 
     def store(self, final: R, *, opened_as: str = "") -> None:
-        """Store the state of the conversation after *final*, the caller's reply."""
+        """Store the state of the conversation after the caller's reply."""
         if not self.tool_list.is_empty and self.accounting is not None:
             self.conversation.store(final, self._pending, opened_as=opened_as)
 

@@ -4,8 +4,7 @@
   With ``conversation`` the service stores the items, so only new ones are sent.
 * A turn that calls both host and gateway tools returns only the host's calls. If the service keeps
   the conversation, the gateway calls are answered with the caller's next request.
-* The streamed turns of one client call look like one response. Events of gateway calls are dropped.
-  The opening events wait for the first event that the caller may see.
+* The streamed turns of one client call look like one response.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ class ResponsesStreamMerger:
         yield self._renumber(event, output_index=new)
 
     def reply(self) -> Response:
-        """Return the whole turn in the form of a reply that was not streamed."""
+        """Return the whole turn as a reply that was not streamed."""
         reply: Response | None = getattr(self._end, "response", None)
         if reply is None:
             raise RuntimeError("a turn without an end has no reply")
@@ -161,11 +160,11 @@ class ResponsesConversation(Conversation[Response]):
         self._unsent: list[JsonItem] = list(self._input)
 
     def messages(self) -> Sequence[JsonItem]:
-        """Return the conversation as chat messages, without those that only the service keeps."""
+        """Return the known part of the conversation as chat messages."""
         return messages_of([*self._input, *self.new_messages])
 
     def body(self, turn: int, tool_list: ToolList) -> dict[str, object]:
-        """Return the body of the next request. The first one has the caller's unchanged input."""
+        """See `Conversation.body`."""
         self._shown = tool_list.proxies
         body = super().body(turn, tool_list)
         if self._state.continues and self._previous:
@@ -187,7 +186,7 @@ class ResponsesConversation(Conversation[Response]):
         return tuple(call for item in reply.output if (call := _call_of(item)) is not None)
 
     def without_our_calls(self, reply: Response, is_ours: IsOurs) -> Response:
-        """Return *reply* without the calls that the gateway answers."""
+        """Return *reply* without gateway calls."""
         output = [item for item in reply.output if not _is_our_item(item, is_ours)]
         if len(output) == len(reply.output):
             return reply
@@ -239,7 +238,7 @@ class ResponsesConversation(Conversation[Response]):
         }
 
     def store(self, final: Response, pending: tuple[ToolCall, ...], *, opened_as: str = "") -> None:
-        """Store the proxies and the pending calls, if the service keeps the conversation."""
+        """Store proxies and pending calls, if the service keeps the conversation."""
         if self._request.get("store") is False and not self._conversation:
             return
         state = ConversationState(shown=self._shown, pending_calls=pending)
@@ -249,7 +248,7 @@ class ResponsesConversation(Conversation[Response]):
             self._store.put(opened_as, replace(state, continues=final.id))
 
     def finish_reasons(self, reply: Response) -> tuple[str, ...]:
-        """Return the finish reason, as the word used by Chat Completions if there is one."""
+        """Return the finish reason, in Chat Completions' words if the reply is completed."""
         if reply.status == "completed":
             return ("tool_calls" if self.calls(reply) else "stop",)
         reason = reply.incomplete_details and reply.incomplete_details.reason

@@ -19,10 +19,7 @@ AGENT = "gateway"
 
 
 class ConversationTrace:
-    """Telemetry spans of one client call. The owner must call `end`.
-
-    *conversation* is the conversation's id at the service, or "".
-    """
+    """Telemetry spans of one client call. The owner must call `end`."""
 
     def __init__(
         self, telemetry: Telemetry, *, agent: str, endpoint: ModelEndpoint, conversation: str
@@ -35,7 +32,7 @@ class ConversationTrace:
         self._turn: TimedSpan | None = None
 
     def within(self) -> AbstractContextManager[object]:
-        """Make the span of the client call current within the block."""
+        """Make the span of the client call current."""
         return self._telemetry.within(self._agent.span)
 
     def within_turn(self) -> AbstractContextManager[object]:
@@ -51,7 +48,7 @@ class ConversationTrace:
             self._turn = self._telemetry.model_request("chat", self._endpoint, labels)
 
     def record_reply(self, reply: BaseModel, finish_reasons: Sequence[str]) -> None:
-        """Record the attributes of the reply on the turn's span, and end the span."""
+        """Record the reply on the turn's span, and end the span."""
         if self._turn is not None:
             described: dict[str, str | Sequence[str]] = {
                 "gen_ai.response.finish_reasons": finish_reasons
@@ -64,7 +61,7 @@ class ConversationTrace:
         self.end_turn()
 
     def end_turn(self, error_type: str = "") -> None:
-        """End the span of the current turn, if any. If *error_type* is not empty, it has failed."""
+        """End the span of the current turn, if any, as failed if *error_type* is not empty."""
         if self._turn is not None:
             if error_type:
                 self._turn.fail(error_type)
@@ -72,17 +69,15 @@ class ConversationTrace:
             self._turn = None
 
     def fail(self, error_type: str) -> None:
-        """Mark the spans of the client call and its turn as failed, with the type of the error."""
+        """Mark the spans of the client call and its turn as failed."""
         self.end_turn(error_type)
         self._agent.fail(error_type)
 
     def end(self, total: Accounting, usage: BaseModel | None, *, saved_tokens: int | None) -> None:
         """End the span of the client call with its counts.
 
-        Args:
-            total: Counts of the client call.
-            usage: Token usage of all turns; None if the service reported none.
-            saved_tokens: Tokens saved compared to sending all schemas; None if not known.
+        *usage* is None if the service reported none. *saved_tokens* is relative to sending all
+        schemas; None if not known.
         """
         self.end_turn()
         names = ("turns", "searches", "errors", "definition_tokens")

@@ -61,7 +61,6 @@ class DefinitionCollector:
     """Collects the usable definitions of a listing: checked, cleaned, digested and scanned.
 
     Args:
-        server: Name of the server, for diagnostics.
         options: Limits on the size of the listing and its definitions.
         instructions: Instructions of the server. They need approval, even if empty.
     """

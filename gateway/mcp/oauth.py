@@ -64,7 +64,6 @@ class LoopbackSignIn:
     """A `SignInHandler` that receives one answer of a browser on this machine (RFC 8252).
 
     Args:
-        server: Name of the server, for messages.
         port: Port of the listener for the browser's answer.
         on_address: Called with the URL at which the person signs in.
     """

@@ -80,7 +80,6 @@ class Supervisor(Generic[C]):
     Args:
         connect: Starts to open a connection.
         options: Limits, retries and circuit breaker.
-        clock: Monotonic clock, in seconds.
     """
 
     server: str

@@ -79,7 +79,6 @@ class UserSessions:
     Args:
         target: Server. Its own authorization headers are not sent with calls of users.
         connect: Opens a session with a target.
-        clock: Monotonic clock, in seconds.
         address: URL at which users sign in, or "".
     """
 

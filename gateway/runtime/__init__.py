@@ -1,5 +1,3 @@
-"""Shared code of all packages: background loop, caches, telemetry, texts and vectors."""
-
 VERSION = "0.3.0"
 """Version of the package, as in `pyproject.toml`. Reading the installed metadata would be slow."""
 PLUGIN_GROUP = "tool_gateway.plugins"

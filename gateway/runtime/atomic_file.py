@@ -29,8 +29,8 @@ def make_private_folder(path: Path) -> None:
 def make_private_file(path: Path) -> None:
     """Create an empty file at *path*, and its folder, if they are missing.
 
-    An existing file is not opened, because closing it would release the locks that this process
-    holds on it, such as SQLite's.
+    An existing file is not opened, because closing it would release this process's locks on it,
+    such as SQLite's.
 
     Raises:
         OSError: If the file cannot be created.
@@ -44,8 +44,8 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int | None = Non
     """Replace *path* by *content*. Readers see the old or the new content, never a part.
 
     Texts are written in UTF-8 with unchanged line ends. If *path* is a link, its target is
-    replaced. A missing folder is created for the owner only. *mode* is the permissions of the file;
-    None keeps the old ones. A new file is readable only by its owner.
+    replaced. *mode* is the permissions of the file; None keeps the old ones. New files and folders
+    are readable only by their owner.
 
     Raises:
         OSError: If the file cannot be written. The old file is then unchanged, without leftovers.
@@ -54,7 +54,6 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int | None = Non
 
     path = path.resolve()
     make_private_folder(path.parent)
-    # `mkstemp` creates the file with permissions for its owner only.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     fresh = Path(name)
     try:

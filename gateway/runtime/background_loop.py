@@ -1,6 +1,5 @@
 """A background event loop that any thread and any event loop can use.
 
-* The loop starts with the first work and ends with `close`.
 * Submitted work continues if its caller goes away, but not if the caller's future is cancelled.
 * `close` ends running work with `ClosedError` instead of a cancellation, because its callers did
   not cancel it. Work that raises ``SystemExit`` ends without ending the loop.
@@ -29,7 +28,7 @@ _EXITS = (SystemExit, KeyboardInterrupt)
 
 
 class Bridge:
-    """Runs coroutines on its own event loop, for callers on any thread or loop."""
+    """Runs coroutines on its own event loop, which starts with the first work."""
 
     def __init__(self, name: str = "gateway") -> None:
         self._name = name
@@ -64,12 +63,12 @@ class Bridge:
     def submit(self, work: Work[T]) -> concurrent.futures.Future[T]:
         """Start *work* on the background loop and return at once.
 
-        The future has the result or the exception, which is `ClosedError` if `close` came first.
+        The future raises `ClosedError` if `close` comes first.
 
         Raises:
             ClosedError: If the bridge is closed.
         """
-        # Before the lock, which a thread that does not exist in a forked child may hold there.
+        # In a forked child, a thread that does not exist may hold the lock.
         self.check_open()
         # Under the lock, so that accepted work is scheduled before `close` ends the loop.
         with self._lock:
@@ -77,9 +76,7 @@ class Bridge:
             return asyncio.run_coroutine_threadsafe(self._until_closed(work), loop)
 
     async def run(self, work: Work[T]) -> T:
-        """Await *work* on the background loop, from any loop including itself; return its
-        result.
-        """
+        """Await *work* on the background loop. Callable from any loop, including this one."""
         if self.here:
             return await work()
         return await asyncio.wrap_future(self.submit(work))
@@ -113,7 +110,7 @@ class Bridge:
             if self._loop is not None and not self._finished:
                 self.call(work)
                 self._finished = True
-        # Not under the lock, because work on the loop may wait for a thread that waits for it.
+        # Work on the loop may wait for a thread that waits for the lock.
         self.close()
 
     def close(self) -> None:
@@ -178,7 +175,7 @@ class Bridge:
 
 
 async def in_thread(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """Run *function*, which is blocking code of the host, in a worker thread.
+    """Run blocking code of the host in a worker thread.
 
     A ``StopIteration`` is raised as ``RuntimeError``, as in PEP 479, because `asyncio.to_thread`
     would wait forever.
@@ -196,7 +193,7 @@ async def in_thread(function: Callable[P, T], *arguments: P.args, **named: P.kwa
 async def run_to_end(work: Coroutine[Any, Any, T]) -> T:
     """Await *work*, which continues to its end even if the caller is cancelled."""
     task = asyncio.ensure_future(work)
-    # Reads the exception, because asyncio reports exceptions that nobody retrieved.
+    # Otherwise asyncio reports exceptions that nobody retrieved.
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return await asyncio.shield(task)
 

@@ -1,5 +1,3 @@
-"""Circuit breakers for servers and model services that keep failing."""
-
 from __future__ import annotations
 
 import asyncio
@@ -43,8 +41,7 @@ class Breaker:
     Args:
         options: Number of consecutive failures that open the breaker (``breaker_failures``), its
             first open time (``breaker_s``) and its maximum open time (``breaker_max_s``). Each
-            opening doubles the time, until there is no failure for ``breaker_max_s`` seconds.
-        clock: Monotonic clock in seconds.
+            opening doubles the time; ``breaker_max_s`` seconds without a failure reset it.
     """
 
     def __init__(self, options: UpstreamOptions, *, clock: Clock) -> None:
@@ -64,7 +61,7 @@ class Breaker:
 
     @property
     def has_tripped(self) -> bool:
-        """True if the breaker opened and the dependency has not succeeded since."""
+        """True if the breaker opened and no success followed."""
         return self._open_until is not None
 
     @contextmanager
@@ -80,7 +77,7 @@ class Breaker:
         try:
             yield wait_s
         finally:
-            # If the probe ended without a recorded outcome, the next use becomes the probe.
+            # A probe without a recorded outcome is repeated by the next use.
             if self._probe is use:
                 self._probe = None
 
@@ -101,7 +98,7 @@ class Breaker:
     def record_failure(self, *, trip: bool = False) -> None:
         """Record that the dependency was unreachable, ended or did not answer.
 
-        *trip* opens the breaker at once, regardless of the number of failures.
+        *trip* opens the breaker at once.
         """
         options = self._options
         self._well_since = None
@@ -122,10 +119,8 @@ class ServiceGuard:
     intervals. Any answer, even a late one, ends the skipping. Safe for any thread and event loop.
 
     Args:
-        name: Name of the service for messages.
         patience_s: Time in seconds that a search waits for an answer.
         submit: Starts work on the gateway's background loop.
-        clock: Monotonic clock in seconds.
         sleep: Awaited with the number of seconds between two repeated requests.
     """
 
@@ -146,9 +141,7 @@ class ServiceGuard:
     async def run(
         self, flights: SingleFlight[T], key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]
     ) -> T:
-        """Send a request and record its outcome.
-
-        Concurrent callers with equal *key* share one request in *flights*.
+        """Send a request and record its outcome. Concurrent callers with equal *key* share it.
 
         Raises:
             GatewayError: If the service is skipped. Nothing was sent.
@@ -190,7 +183,9 @@ class ServiceGuard:
 
     def _start_probe(self, work: Callable[[], Awaitable[object]]) -> None:
         """Repeat *work* in the background until the service answers, unless a repetition is
-        running. Its spans do not belong to the caller's trace.
+        running.
+
+        Its spans do not belong to the caller's trace.
         """
         Context().run(self._probes.start, "probe", partial(self._probe, work))
 

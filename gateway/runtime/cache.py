@@ -61,8 +61,8 @@ class Cache(Generic[V]):
         return value
 
     def peek(self, key: Hashable) -> V | None:
-        """Return the value of *key*, or None, without a report to the listener."""
-        # Not `get` of cachetools, which would look up the key twice.
+        """Return the value of *key*, or None, without a report."""
+        # `get` of cachetools would look up the key twice.
         with self._lock, suppress(KeyError):
             return self._items[key]
         return None
@@ -99,7 +99,7 @@ class SingleFlight(Generic[V]):
     async def run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, V]]) -> V:
         """Return the result of the running work for *key*, or of *work* if none is running."""
         waiting = asyncio.wrap_future(self.start(key, work))
-        # If the caller goes away, asyncio must not report an unretrieved exception.
+        # If the caller goes away, asyncio must not report an exception.
         waiting.add_done_callback(_retrieve_error)
         return await asyncio.shield(waiting)
 

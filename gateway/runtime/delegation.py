@@ -1,5 +1,3 @@
-"""Methods that delegate to a part of an object, with the part's signatures and docstrings."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine

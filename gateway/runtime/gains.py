@@ -43,7 +43,7 @@ def measure_gain(tasks: Sequence[Sequence[float]], *, seed: int = 7) -> Gain:
     """Compute the gain of a new ranking over an old one.
 
     *tasks* contains, for each call of each task, the new value minus the old one. Tasks without
-    calls are skipped. *seed* is for the resampling.
+    calls are skipped.
     """
     counted = [task for task in tasks if task]
     if not counted:

@@ -25,8 +25,7 @@ def collection_paused() -> Iterator[None]:
 def release_memory() -> bool:
     """Return free memory to the operating system. Return True if some was returned.
 
-    glibc keeps memory that a large build freed: a fifth of it for 60,000 tools. Without glibc, this
-    function does nothing.
+    glibc keeps memory that a large build freed. Without glibc, this function does nothing.
     """
     library = ctypes.CDLL(None) if sys.platform == "linux" else None
     trim = getattr(library, "malloc_trim", None)

@@ -41,7 +41,7 @@ def read_value(kind: Any, raw: object, *, where: str) -> Any:
     """Return the JSON *raw* converted to *kind*, a type or its `TypeAdapter`.
 
     Raises:
-        ConfigError: If the JSON does not match; the message names the first fault in *where*.
+        ConfigError: If the JSON does not match; the message begins with *where*.
     """
     adapter = kind if isinstance(kind, TypeAdapter) else TypeAdapter(kind)
     try:
@@ -52,7 +52,7 @@ def read_value(kind: Any, raw: object, *, where: str) -> Any:
 
 
 def validation_message(error: ValidationError) -> str:
-    """Return a message for the first fault of *error*: position and problem, without the value."""
+    """Return position and problem of the first fault of *error*, without the value."""
     fault = error.errors(include_url=False, include_input=False)[0]
     kind, context = fault["type"], fault.get("ctx", {})
     path = _path(fault["loc"])

@@ -40,7 +40,7 @@ def _map_schema(value: object, change: Callable[[JsonObject], JsonObject]) -> ob
 
 
 def read_empty_maps(value: Any, keys: Collection[str] | None) -> Any:
-    """Return *value* with empty lists replaced by empty objects. PHP writes empty maps as ``[]``.
+    """Replace empty lists in *value* by empty objects, because PHP writes empty maps as ``[]``.
 
     *keys* are the keys whose values are maps; None for all keys.
     """
@@ -120,12 +120,12 @@ def objects_in(value: object) -> Iterator[JsonObject]:
 
 
 def as_text(value: object) -> str:
-    """Return *value* if it is a text, else an empty text."""
+    """Return *value* if it is a text, else ""."""
     return value if isinstance(value, str) else ""
 
 
 def as_texts(value: object) -> list[str]:
-    """Return the texts in *value* if it is a JSON list, else an empty list."""
+    """Return the texts in *value*, or an empty list if it is not a list."""
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
@@ -135,5 +135,5 @@ def as_object(value: object) -> Mapping[str, Any]:
 
 
 def as_objects(value: object) -> list[dict[str, Any]]:
-    """Return the objects in *value* if it is a JSON list, else an empty list."""
+    """Return the objects in *value*, or an empty list if it is not a list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

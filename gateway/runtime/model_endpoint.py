@@ -1,5 +1,3 @@
-"""Model services and their token usage, with attributes of OpenTelemetry's conventions."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass

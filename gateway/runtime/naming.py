@@ -1,5 +1,3 @@
-"""Valid names of servers and tools, canonical URIs, and targets of requests and results."""
-
 from __future__ import annotations
 
 import re
@@ -63,7 +61,7 @@ def canonical_uri(uri: str) -> str:
 
 
 def normalize_path(uri: str) -> str:
-    """Return *uri* without unnecessary escapes and without dot segments.
+    """Return *uri* without unnecessary escapes and dot segments.
 
     Scheme and authority keep their case, so that patterns of the host match as they are written.
     """
@@ -95,7 +93,7 @@ def _remove_dots(parts: re.Match[str]) -> str:
 def matches_template(template: str, uri: str) -> bool:
     """Return whether *uri* may be an expansion of a URI template (RFC 6570).
 
-    Only the fixed parts of the template are compared, in their order and in linear time.
+    Only the fixed parts of the template are compared, in linear time.
     """
     first, *expressions = template.split("{")
     if not uri.startswith(first):
@@ -112,10 +110,7 @@ def matches_template(template: str, uri: str) -> bool:
 
 
 def request_target(params: JsonObject) -> tuple[Kind, str]:
-    """Return the kind and name ("" if missing) of the resource or prompt that *params* name.
-
-    See `ResourceSource.ask`.
-    """
+    """Return the kind and name ("" if missing) of the resource or prompt that *params* name."""
     ref = params.get("ref")
     target = ref if isinstance(ref, Mapping) else params
     kind: Kind = "resource" if "uri" in target else "prompt"
@@ -124,7 +119,7 @@ def request_target(params: JsonObject) -> tuple[Kind, str]:
 
 
 def retarget_request(params: JsonObject, name: str) -> JsonObject:
-    """Return a copy of the request's *params*, with *name* as the target."""
+    """Return a copy of *params* with *name* as the target."""
     ref = params.get("ref")
     if isinstance(ref, Mapping):
         return {**params, "ref": retarget_request(ref, name)}
@@ -132,7 +127,7 @@ def retarget_request(params: JsonObject, name: str) -> JsonObject:
 
 
 def rewrite_block_uri(block: JsonObject, rewrite: Callable[[str], str]) -> JsonObject:
-    """Return a content block, with *rewrite* applied to the URI of its resource or link."""
+    """Apply *rewrite* to the URI of the resource or link in a content block."""
     resource = block.get("resource")
     if isinstance(resource, Mapping):
         return {**block, "resource": rewrite_uri(resource, rewrite)}
@@ -140,7 +135,7 @@ def rewrite_block_uri(block: JsonObject, rewrite: Callable[[str], str]) -> JsonO
 
 
 def rewrite_uri(item: JsonObject, rewrite: Callable[[str], str]) -> JsonObject:
-    """Return *item* with *rewrite* applied to its URI.
+    """Apply *rewrite* to the URI of *item*.
 
     Web addresses and data URIs do not change, because readers can open them without the gateway.
     """

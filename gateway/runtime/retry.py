@@ -69,13 +69,9 @@ def retry_while_locked(
     pause_s: float,
     max_s: float,
 ) -> T:
-    """Call *work* and repeat it while another process holds a lock. Return its result. Blocks.
+    """Call *work* and repeat it while another process holds a lock. Blocks at most *max_s*.
 
-    Args:
-        work: Raises an exception if the lock is held.
-        is_locked: Returns whether an exception was caused by the lock.
-        pause_s: Pause between two attempts, in seconds.
-        max_s: Maximum total time, in seconds.
+    *is_locked* returns whether an exception of *work* was caused by the lock.
 
     Raises:
         Exception: Exception of the last attempt.
@@ -100,7 +96,7 @@ async def _back_off(
 ) -> T:
     import tenacity  # noqa: PLC0415  (only a session needs it)
 
-    # tenacity awaits only functions that it recognizes as coroutine functions.
+    # tenacity awaits only coroutine functions.
     async def attempt() -> T:
         return await work()
 

@@ -49,8 +49,7 @@ def sounds_secret(name: str) -> bool:
 def find_secret(name: str, value: str) -> Span | None:
     """Return the start and end of the secret in *value*, or None if it contains none.
 
-    References such as ``${NAME}`` are not secrets. *name* is the name of the variable, header or
-    flag.
+    *name* is the name of the variable, header or flag. References are not secrets.
     """
     if "${" in value or value.startswith(("env:", "keyring:")):
         return None
@@ -92,7 +91,7 @@ def looks_random(value: str) -> bool:
 
 
 def find_in_arguments(arguments: Sequence[str]) -> Iterator[tuple[int, str, Span]]:
-    """Yield the secrets in a command line: index of the argument, name, start and end in it.
+    """Yield each secret in a command line: index of its argument, its name, and its span.
 
     Names come from ``--token X``, ``--token=X``, ``NAME=X`` and ``Header: X``.
     """

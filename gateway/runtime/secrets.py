@@ -30,7 +30,7 @@ _ONLY_EDITOR = re.compile(r"\$\{(?:input|command|config):[^}]*\}")
 
 
 def is_keyring(text: str) -> bool:
-    """Return whether *text* is a reference to the system's keyring."""
+    """Return whether *text* refers to the system's keyring."""
     return text.startswith(_KEYRING)
 
 
@@ -127,7 +127,6 @@ def check_reference(reference: object, *, owner: str) -> None:
     """Raise a `ConfigError` if *reference* is not a reference to a secret.
 
     A default value (``${NAME:-default}``) is not allowed, because it would be a secret in a file.
-    *owner* is the name of the setting.
     """
     text = as_variable(reference) if isinstance(reference, str) else ""
     match = _VARIABLE.fullmatch(text)
@@ -154,7 +153,7 @@ def read_secret(reference: str, *, owner: str) -> str:
 
 
 class KeyringTokens:
-    """A `gateway.mcp.servers.TokenStore` in the system's keyring, under the name *key*.
+    """A `TokenStore` in the system's keyring, under the name *key*.
 
     Raises:
         MissingExtraError: If the package keyring is not installed.
@@ -167,7 +166,7 @@ class KeyringTokens:
         self._ring = _keyring("a sign-in that is kept in the keyring")
 
     def read(self) -> str | None:
-        """Return the stored text of the tokens; None if it is missing."""
+        """Return the stored text; None if missing."""
         text: str | None = self._ring.get_password(_SERVICE, self._key)
         return text
 
@@ -176,7 +175,7 @@ class KeyringTokens:
         self._ring.set_password(_SERVICE, self._key, text)
 
     def forget(self) -> None:
-        """Delete the stored text, if there is one."""
+        """Delete the stored text, if any."""
         if self.read() is not None:
             self._ring.delete_password(_SERVICE, self._key)
 
@@ -195,7 +194,7 @@ def _keyring(feature: str) -> ModuleType:
 
 
 def literal_secrets(values: Mapping[str, object]) -> list[str]:
-    """Return the names in *values* whose value is a secret instead of a reference to one."""
+    """Return the names of values that are secrets instead of references."""
     return [
         name
         for name, value in values.items()

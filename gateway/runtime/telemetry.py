@@ -94,7 +94,7 @@ class Telemetry:
             return answer
         if not self._has_failed:
             self._has_failed = True
-            # Logs only the type of the exception, because its message may contain secrets.
+            # Only the type of the exception, because its message may contain secrets.
             log.warning(_PROVIDER_FAILED, type(answer.error).__name__)
         return default
 
@@ -125,7 +125,7 @@ class Telemetry:
 
         def start() -> Span:
             span = self._tracer.start_span(name, kind=span_kind, attributes=initial)
-            # A broken span must fail here, because libraries call this method without a handler.
+            # A broken span must fail here, because libraries do not handle its errors.
             span.get_span_context()
             return span
 
@@ -134,7 +134,7 @@ class Telemetry:
     @contextmanager
     def within(self, span: Span) -> Iterator[None]:
         """Make *span* the parent of spans that start in the block, without ending it."""
-        # Not `use_span`, which would call the span when the block raises an exception.
+        # `use_span` would call the span when the block raises an exception.
         token = context.attach(trace.set_span_in_context(span))
         try:
             yield
@@ -191,16 +191,13 @@ class Telemetry:
     def model_request(
         self, operation: str, endpoint: ModelEndpoint, attributes: Attributes | None = None
     ) -> TimedSpan:
-        """Start the span of a request to a model. The caller ends it.
-
-        *operation* is ``chat`` or ``embeddings``.
-        """
+        """Start the span of a request (``chat`` or ``embeddings``). The caller ends it."""
         labels: Labels = {"gen_ai.operation.name": operation, **endpoint.attributes}
         metric = "gen_ai.client.operation.duration"
         return self.operation(operation, endpoint.model, attributes, metric=metric, labels=labels)
 
     def cache_event(self, name: str, event: str) -> None:
-        """Count one lookup in a cache: ``hit``, ``miss`` or ``coalesced`` (shared running work)."""
+        """Count a lookup in a cache: ``hit``, ``miss`` or ``coalesced`` (shared running work)."""
         labels = {"gateway.cache.name": name, "gateway.cache.result": event}
         self.add("gateway.cache.requests", attributes=labels)
 

@@ -1,8 +1,7 @@
 """Metrics and names of spans and attributes, on which dashboards depend (`docs/telemetry.md`).
 
 Names with the prefixes ``gen_ai.``, ``http.``, ``server.``, ``url.`` and ``error.`` are from
-OpenTelemetry's semantic conventions 1.41. Durations are in seconds. Attributes have few distinct
-values.
+OpenTelemetry's semantic conventions 1.41. Durations are in seconds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Text functions: cleaning, clipping, token counts, similar names, literals, digests.
-
-All functions take linear time and accept any string, including lone surrogates.
-"""
+"""Text functions that take linear time and accept any string, including lone surrogates."""
 
 from __future__ import annotations
 
@@ -54,9 +51,9 @@ _SIMPLE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 def clean(text: str, *, limit: int) -> str:
-    """Remove invisible characters, fold white space and clip *text* to *limit* characters.
+    """Remove invisible characters (see `visible`), fold white space and clip *text* to *limit*.
 
-    `visible` defines the invisible characters. Newlines are kept.
+    Newlines are kept.
     """
     if not text:
         return ""
@@ -97,7 +94,7 @@ def visible(text: str) -> str:
     * Line ends other than CR LF become newlines. CR LF, tabs and newlines are kept.
     * A lone surrogate becomes ``?``, so that the result can be written as UTF-8.
     """
-    # Non-ASCII texts are checked by their distinct characters, which are few.
+    # Non-ASCII texts have few distinct characters.
     if _CONTROL_ASCII.search(text) if text.isascii() else _removable().search("".join({*text})):
         for pattern, replacement in _replacements():
             text = pattern.sub(replacement, text)
@@ -159,7 +156,7 @@ def one_line(text: str, *, limit: int) -> str:
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate the number of tokens of *text*; 0 for an empty text.
+    """Estimate the number of tokens of *text*.
 
     A token is four characters, or one wide character (CJK, Thai, Hangul). For JSON schemas and
     English prose, the error is about 15 % of the tokens of o200k.
@@ -220,7 +217,7 @@ def _literals(text: str) -> Iterator[str]:
 
 @cache
 def _literal_pattern() -> re.Pattern[str]:
-    # Compiled on first use, because it is the slowest expression of a search to compile.
+    # Compiled on first use, because compiling it is slow.
     return re.compile(
         rf"""(?<!{_W}|[.+-])(?:{_W}|[.+-])++@(?:{_W}|-)++\.(?:{_W}|[.-])++  # e-mail
           | https?://[^\s{_UNSPACED}]++                               # address

@@ -33,7 +33,7 @@ class VectorStore(Protocol):
         ...
 
     def put(self, model_id: str, vectors: Mapping[str, Vector]) -> None:
-        """Store all *vectors* of *model_id*, keyed by key. If it fails, none is stored.
+        """Store all *vectors* of *model_id*, keyed by key; either all or none.
 
         Raises:
             StoreError: If the store cannot be written.
@@ -87,8 +87,7 @@ def unit_rows(rows: np.ndarray | Sequence[Any]) -> Matrix:
 def usable(rows: Matrix, *, count: int, dimensions: int | None) -> str:
     """Return the reason why *rows*, vectors of an embedder, cannot be used, or "".
 
-    *count* is the number of requested vectors. *dimensions* is their required length; None if
-    unknown.
+    *count* is the number of requested vectors, *dimensions* their required length, if known.
     """
     if rows.ndim != 2 or rows.shape[0] != count:
         return f"expected {count} vectors, got an array of shape {rows.shape}"
@@ -111,7 +110,7 @@ def cosines_of(rows: Matrix, queries: Matrix) -> Matrix:
 
 
 class Distribution(NamedTuple):
-    """Mean and standard deviation (spread) of numbers, in float64; zeros for an empty array."""
+    """Mean and standard deviation (spread), in float64; zeros for an empty array."""
 
     mean: float = 0.0
     spread: float = 0.0
@@ -138,7 +137,7 @@ def deviations_at(values: Vector, positions: NDArray[np.intp], mask: NDArray[np.
 
 def placed(values: NDArray[Number], place: int) -> Number:
     """Return the value at index *place* of the sorted *values*, smallest first."""
-    # The array's method is faster than `np.partition`, which has layers of Python code.
+    # The array's method is faster than `np.partition`.
     parted = values.copy()
     parted.partition(place)
     value: Number = parted[place]
@@ -156,7 +155,7 @@ def top(scores: Vector, limit: int) -> NDArray[np.intp]:
     if scores.shape[0] <= _MAX_SORTED:
         return np.argsort(-scores, kind="stable")[:count]
     if count < scores.shape[0]:
-        # The pool includes all scores equal to the last one, so that ties are ordered by position.
+        # Includes all scores equal to the last one, so that ties are ordered by position.
         (pool,) = (scores >= placed(scores, len(scores) - count)).nonzero()
     else:
         pool = np.arange(scores.shape[0])

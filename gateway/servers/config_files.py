@@ -1,5 +1,3 @@
-"""The servers in a gateway's configuration files, and their changes at a reload."""
-
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
@@ -28,13 +26,13 @@ class Configured:
     """True if the host trusts the server's definitions."""
 
     def is_same_session(self, other: Configured) -> bool:
-        """Return whether a running session of *other* can be used for this server too."""
+        """Return whether *other*'s running session can be used for this server."""
         return (self.target, self.trusted) == (other.target, other.trusted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reloaded:
-    """Outcome of a reload, with the names of the changed servers."""
+    """Outcome of a reload, with the names of the servers."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -55,8 +53,7 @@ class Reloaded:
 class ConfigFiles:
     """The configuration files of one gateway.
 
-    If a file is unreadable, a reload changes nothing. If an entry is invalid, its server stays
-    unchanged.
+    If a file is unreadable, a reload changes nothing. An invalid entry keeps its server unchanged.
     """
 
     servers: dict[str, Configured] = field(default_factory=dict)
@@ -76,7 +73,7 @@ class ConfigFiles:
 
     @property
     def policies(self) -> tuple[AccessPolicy, ...]:
-        """Policies of all files, in the order of the files."""
+        """Policies of all files, in their order."""
         return tuple(policy for manifest in self.manifests for policy in manifest.policies)
 
     def add(self, manifest: Manifest, names: Container[str]) -> dict[str, Configured]:
@@ -139,7 +136,6 @@ class ConfigFiles:
 
 
 def _server_entries(manifest: Manifest) -> dict[str, Configured]:
-    """Return the settings of each server in *manifest*, keyed by name."""
     return {
         name: Configured(
             target=target,

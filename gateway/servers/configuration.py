@@ -51,7 +51,7 @@ class Configuration:
     async def reload(self) -> Reloaded:
         """Read the configuration files again, and apply the changes.
 
-        Unchanged servers keep their session, and their newly approved definitions become available.
+        Unchanged servers keep their session. Newly approved definitions become available.
 
         Raises:
             ConfigError: If a file is invalid; then nothing changes.

@@ -35,13 +35,10 @@ class ServerPool:
     """The configured servers and virtual servers of one gateway, as sources of *registry*.
 
     Args:
-        registry: Registry to which the sources are added.
         bridge: Owner of the event loop for the servers' sessions.
         store: Store of the servers' listings and pins.
-        options: Limits.
         tokens: Opens the token store of a sign-in.
         openers: Functions that open HTTP APIs, keyed by their configuration key.
-        clock: Monotonic clock, in seconds.
     """
 
     registry: Registry
@@ -67,7 +64,7 @@ class ServerPool:
         self._listings = SingleFlight[Listing](self.bridge.submit)
 
     def add(self, name: str, entry: Configured, hints: Mapping[str, Hints] | None = None) -> None:
-        """Register the server *name*; see `Servers.add`.
+        """See `Servers.add`.
 
         Raises:
             ConfigError: If the name is taken or illegal.
@@ -116,7 +113,7 @@ class ServerPool:
         return replace(target, opener=self.openers.get("openapi")) if target.openapi else target
 
     def refresh_stale(self) -> None:
-        """Start in the background to list servers with an old listing, and to delete unused stored
+        """In the background, list servers with an old listing, and delete unused stored
         listings.
         """
         now = self.clock()
@@ -126,7 +123,7 @@ class ServerPool:
             self._swept = now
             self._sweeps.start("sweep", self._sweep)
         dues = [source.refresh_if_stale() for source in tuple(self.cached.values())]
-        # Check when the next listing becomes old, but soon if a server is being listed now.
+        # At the next call if a server is being listed now.
         self._next_check = min((now + _CHECK_STEP_S, *dues))
 
     def change(self, name: str, entry: Configured, *, restart: bool) -> None:
@@ -169,7 +166,7 @@ class ServerPool:
             source.expire()
 
     def pin_owners(self) -> dict[str, str]:
-        """Return the owner of the pins of each server with pins, keyed by server."""
+        """Return the owners of the pins of servers with pins, keyed by server."""
         owners = {}
         for name, registration in self.registry.all().items():
             source = self.cached.get(name) or registration.source
@@ -194,14 +191,15 @@ class ServerPool:
         return replace(filters, without=filters.without | self._find_unhealthy())
 
     def gauges(self) -> Mapping[str, Mapping[str, float]]:
-        """Return the numbers of servers known to be up and down, for telemetry."""
+        """Return the numbers of servers known to be up and down."""
         states = [source.live.healthy for source in tuple(self.cached.values())]
         return {"gateway.servers": {"up": states.count(True), "down": states.count(False)}}
 
     def note_stale(self, result: SearchResult) -> SearchResult:
-        """Return *result* with a diagnostic for each unhealthy server in it.
+        """Add a diagnostic to *result* for each unhealthy server in it, and try to reach them
+        again.
 
-        Unhealthy servers are unreachable, or could not be listed again. Try to reach them again.
+        Unhealthy servers are unreachable, or could not be listed again.
         """
         registered, stale = self.registry.all(), set[str]()
         for match in result.shown:
@@ -224,8 +222,8 @@ class ServerPool:
     def _find_unhealthy(self) -> frozenset[str]:
         """Return the names of the unhealthy servers, and the ids of virtual items that use them.
 
-        Searches may exclude these servers, so that no call would notice their recovery. Therefore
-        they are tried again in the background, as often as their circuit breaker allows.
+        Searches may exclude them, so that no call would notice their recovery. Therefore they are
+        tried again in the background, as often as their circuit breaker allows.
         """
         now, retry_s = self.clock(), self._upstream.retry_after_s
         sources = dict(self.cached)
@@ -246,7 +244,7 @@ class ServerPool:
         return frozenset({*down, *behind})
 
     async def _sweep(self) -> None:
-        # Ignore errors, because the next caller that uses the store reports them.
+        # The next caller that uses the store reports its errors.
         await attempt(in_thread(self.store.sweep))
 
     def _register(

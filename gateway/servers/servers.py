@@ -1,5 +1,3 @@
-"""Tools and servers that a host adds to a gateway. The next search lists them."""
-
 from __future__ import annotations
 
 import asyncio
@@ -39,15 +37,13 @@ LOCAL = "local"
 
 
 class Servers:
-    """The sources of one gateway. Safe from any thread.
+    """The sources of one gateway. The next search lists added ones. Safe from any thread.
 
     Args:
         bridge: Owner of the event loop for sessions.
         store: Store of listings, pins and entries.
-        options: Limits.
         tables: Returns the objects that plugins registered for a hook, keyed by name.
         own: True if the host passed the store.
-        clock: Monotonic clock, in seconds.
 
     Raises:
         ConfigError: If there are policies, but no plugin enforces them.
@@ -104,7 +100,7 @@ class Servers:
             function: The function. Its annotations become the tool's schema.
             name: Name of the tool; None is the function's name.
             description: Description of the tool; None is the docstring.
-            hints: Additional search terms for the tool, and hints about its behaviour.
+            hints: Search terms for the tool, and hints about its behaviour.
             access: Access of callers to the tool.
             replace: If True, replace an existing function with the same name.
 
@@ -144,7 +140,7 @@ class Servers:
         Args:
             name: Name of the server in this gateway.
             server: Settings of the server.
-            hints: Additional search terms for its tools, keyed by the tools' shown names.
+            hints: Search terms for its tools, keyed by the tools' shown names.
 
         Raises:
             ConfigError: If the name is taken or illegal.
@@ -171,7 +167,7 @@ class Servers:
             document: URL or file of the API's OpenAPI document, in JSON.
             url: Base URL of the API. "" takes it from the document, which must be on the same host.
             headers: Headers that are sent only to the API.
-            hints: Additional search terms for the tools, keyed by the tools' shown names.
+            hints: Search terms for the tools, keyed by the tools' shown names.
             transforms: Transforms of the tools.
             access: Access of callers to the tools.
 
@@ -231,8 +227,8 @@ class Servers:
 
         Args:
             source: The source. Its ``server`` is its name in this gateway. Unless it is
-                ``trusted``, its listing is limited, checked and scanned as for an MCP server.
-            hints: Additional search terms for its tools, keyed by the source's own tool name.
+                ``trusted``, its listing is checked as for an MCP server.
+            hints: Search terms for its tools, keyed by the source's own tool name.
             itself: Definition of kind ``server`` with the source's name, so that searches can find
                 the source itself; None makes only its tools findable.
             access: Access of callers to its tools.
@@ -258,7 +254,7 @@ class Servers:
         )
 
     async def remove(self, name: str) -> bool:
-        """Remove a source and close its session. Return False if it does not exist."""
+        """Remove a source and close its session. Return False if missing."""
         source = self.pool.remove(name)
         if source is None:
             return False
@@ -269,7 +265,7 @@ class Servers:
         return True
 
     def set_rules(self, rules: Mapping[str, Access]) -> None:
-        """Replace the access rules of `CatalogOptions.rules`. Servers are not listed again.
+        """Replace `CatalogOptions.rules`. Servers are not listed again.
 
         Raises:
             ClosedError: If the gateway was closed.
@@ -278,7 +274,7 @@ class Servers:
         self.registry.set_rules("", rules)
 
     def set_policies(self, policies: Sequence[AccessPolicy]) -> None:
-        """Replace the policies of `Options.policies`. Servers are not listed again.
+        """Replace `Options.policies`. Servers are not listed again.
 
         Raises:
             ConfigError: If there are *policies*, but no plugin enforces them.
@@ -288,7 +284,7 @@ class Servers:
         self.registry.set_policies("", tuple(policies))
 
     def reread_graph(self) -> None:
-        """Read the host's graph documents again at the next search, without listing servers."""
+        """Read the host's graph documents again at the next search."""
         self.registry.mark_changed()
 
     def states(self) -> Mapping[str, ConnectionState]:
@@ -311,14 +307,14 @@ class Servers:
         """Return the owner of the pins of exposed names: the configuration files, or the host's
         store.
 
-        Without both, return "": exposed names are then not stored. The user's cache folder cannot
-        store them, because unrelated programs use it too.
+        Without both, return "": exposed names are then not stored, because unrelated programs also
+        use the user's cache folder.
         """
         places = [manifest.place for manifest in self.files.manifests if manifest.place]
         return names_owner(*places) if places or self._has_place else ""
 
     def catalog_options(self) -> CatalogOptions:
-        """Return the options of the catalog, with all kinds declared so far."""
+        """Return the catalog's options, with all kinds declared so far."""
         return replaced(self.options.catalog, kinds=self.entries.kinds)
 
     def mark_entries(self) -> None:
@@ -337,14 +333,14 @@ class Servers:
     def take_change(self, changed: str) -> None:
         """Apply another process's change of the store at the next search. Safe from any thread.
 
-        *changed* is the changed part of the store; "" is any part (see `WatchedStore.watch`).
+        *changed* is the changed part of the store (see `WatchedStore.watch`).
         """
         table, _, server = changed.partition("/")
         if table in {"", "entries", "rules"}:
             self.mark_entries()
         if table in {"", "pins", "listings"}:
             names = [name for name in self.registry.all() if server in {"", name}]
-            # If the loop is already closed, there is nothing to update.
+            # If the loop is closed, there is nothing to update.
             with suppress(ClosedError):
                 self.bridge.submit(lambda: self.recheck(names, relisted=table != "pins"))
 

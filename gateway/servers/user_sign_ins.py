@@ -1,5 +1,3 @@
-"""Users' sign-ins to servers that are called with each user's own credentials."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ PATH = "/sign-in"
 
 @dataclass(eq=False, repr=False, slots=True)
 class UserSignIns:
-    """The sign-ins of all users of one gateway.
+    """Users' sign-ins to servers that are called with each user's own credentials.
 
     Args:
         servers: The servers that users can sign in to.

@@ -148,7 +148,6 @@ class VirtualSource:
 
     Args:
         sources: Returns the current sources of the gateway, keyed by name.
-        store: Store of the approvals.
         owner: Owner of the approvals; empty uses the fingerprint of *table*.
         options: Policies for changed and suspicious definitions.
     """

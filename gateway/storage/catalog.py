@@ -153,37 +153,37 @@ class SqlCatalog(Listings):
         )
 
     def rows(self) -> Mapping[str, str]:
-        """Return each entry as JSON, keyed by id. Does not create the SQLite file."""
+        """See `Entries.rows`. Does not create the SQLite file."""
         self._check_not_lost()
         if not self._database.is_made():
             return {}
         return dict(self._database.rows("SELECT id, entry FROM entries ORDER BY id"))
 
     def put(self, entries: Sequence[Entry]) -> None:
-        """Insert *entries*, or replace those with the same ids; either all or none."""
+        """See `Entries.put`."""
         rows = {entry.id: encode_entry(entry) for entry in entries}
         query = """INSERT INTO entries VALUES (?, ?)
             ON CONFLICT (id) DO UPDATE SET entry = excluded.entry"""
         self._database.write(query, *sorted(rows.items()))
 
     def remove(self, key: str) -> bool:
-        """Delete the entry with the id *key*. Return False if it does not exist."""
+        """Delete the entry with the id *key*. Return False if missing."""
         return self._database.write("DELETE FROM entries WHERE id = ?", (key,)) > 0
 
     def rules(self) -> Mapping[str, str]:
-        """Return the access rules as JSON, keyed by pattern. Does not create the SQLite file."""
+        """See `Entries.rules`. Does not create the SQLite file."""
         if not self._database.is_made():
             return {}
         return dict(self._database.rows("SELECT pattern, rule FROM rules ORDER BY pattern"))
 
     def put_rules(self, rules: Mapping[str, str]) -> None:
-        """Insert *rules*, or replace those with the same patterns; either all or none."""
+        """See `Entries.put_rules`."""
         query = """INSERT INTO rules VALUES (?, ?)
             ON CONFLICT (pattern) DO UPDATE SET rule = excluded.rule"""
         self._database.write(query, *sorted(rules.items()))
 
     def read(self, owners: Mapping[str, str]) -> Mapping[str, StoredServer]:
-        """Return the stored data of several servers. See `ListingStore.read`."""
+        """See `ListingStore.read`."""
         self._check_not_lost()
         keys, names = ([*owners],), ([*owners.values()],)
         with self._database.reading() as session:
@@ -197,7 +197,7 @@ class SqlCatalog(Listings):
         return self._assemble(owners, listings, pins, failures)
 
     def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
-        """Store the *listing* of a server. If *fingerprint* is new, also `sweep`."""
+        """See `ListingStore.keep`."""
         now, text = self._wall(), encode(listing)
         with self._database.transaction() as session:
             query = "SELECT listing FROM listings WHERE fingerprint = ?"
@@ -215,17 +215,17 @@ class SqlCatalog(Listings):
             )
             session.write("DELETE FROM failures WHERE fingerprint = ?", (fingerprint,))
         if not old:
-            # Sweep here too, because short-lived processes never sweep and would fill the tables.
+            # Short-lived processes never sweep otherwise, and would fill the tables.
             self.sweep()
 
     def note_failure(self, fingerprint: str, detail: str) -> None:
-        """Record the reason *detail* why the server with this configuration could not be listed."""
+        """See `ListingStore.note_failure`."""
         query = """INSERT INTO failures VALUES (?, ?, ?) ON CONFLICT (fingerprint)
             DO UPDATE SET failed_at = excluded.failed_at, detail = excluded.detail"""
         self._database.write(query, (fingerprint, self._wall(), detail))
 
     def forget(self, fingerprint: str) -> None:
-        """Delete the listing of the configuration with this fingerprint."""
+        """See `ListingStore.forget`."""
         self._database.write("DELETE FROM listings WHERE fingerprint = ?", (fingerprint,))
 
     def sweep(self) -> None:
@@ -260,9 +260,7 @@ class SqlCatalog(Listings):
         return self._approvals.transaction() if self._approvals is not None else nullcontext()
 
     def bind(self, owner: str, holders: Mapping[str, str]) -> None:
-        """Record *holders*, the current digest (or tool id) of each name. The first one is
-        approved.
-        """
+        """Record *holders*, the digest (or tool id) of each name. The first one is approved."""
         names, now = sorted(holders.items()), self._wall()
         with self._open_approvals() as second:
             query = "SELECT name, approved FROM pins WHERE owner = ?"
@@ -284,9 +282,7 @@ class SqlCatalog(Listings):
                 second.write(query, *(pin[:3] for pin in pins))
 
     def approve(self, owner: str, names: Sequence[str], *, seen: str = "") -> None:
-        """Approve the last recorded values of *names*; if *seen* is not empty, only those equal to
-        it.
-        """
+        """See `ListingStore.approve`."""
         keys = [(owner, name) for name in sorted({*names})]
         with self._open_approvals() as second, self._database.transaction() as session:
             session.write(
@@ -298,7 +294,7 @@ class SqlCatalog(Listings):
                 second.write(_APPROVE, *(row for key in keys for row in session.rows(query, key)))
 
     def definition(self, digest: str) -> ToolDefinition | None:
-        """Return the definition with this digest; None if it is not stored any more."""
+        """See `ListingStore.definition`."""
         with self._database.reading() as session:
             query = "SELECT definition FROM former WHERE digest = ?"
             former = session.rows(query, (digest,))
@@ -326,7 +322,7 @@ class SqlCatalog(Listings):
     def close(self) -> None:
         """Record the latest uses of listings, and close the databases."""
         if self._used:
-            # A full disk must not prevent a gateway from closing.
+            # A full disk must not prevent closing.
             with suppress(StoreError):
                 self._record_use()
         self._database.close()

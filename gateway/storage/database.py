@@ -23,8 +23,7 @@ Row: TypeAlias = tuple[Any, ...]
 class Schema:
     """Tables of one feature, with the migration steps that create them.
 
-    A released step is never changed. Steps keep the users' data, and drop only data that can be
-    computed again.
+    A released step is never changed. Steps keep the users' data.
     """
 
     name: str
@@ -53,13 +52,13 @@ class Session(Protocol):
         """Return the rows of a query."""
 
     def each(self, statement: LiteralString, values: Values = ()) -> Iterator[Row]:
-        """Yield the rows of a query one by one, because they may be too many for a list."""
+        """Yield the rows of a query one by one, because a list may be too long."""
 
     def write(self, statement: LiteralString, *rows: Values) -> int:
-        """Execute a statement once for each of *rows*; return the total number of changed rows."""
+        """Execute a statement for each of *rows*; return the number of changed rows."""
 
     def insert(self, statement: LiteralString, values: Values) -> int:
-        """Insert one row, and return the id that the database chose for it."""
+        """Insert one row, and return its new id."""
 
     def hold(self, *names: str) -> None:
         """Lock *names* until the end of the transaction. Sessions that lock the same name wait."""
@@ -81,20 +80,20 @@ class Database(Protocol):
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Session]:
-        """Begin a read transaction. All its queries see the same state of the tables."""
+        """Begin a read transaction. All its queries see the same state."""
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[Session]:
         """Begin a write transaction. Either all its changes are written, or none."""
 
     def rows(self, statement: LiteralString, values: Values = ()) -> list[Row]:
-        """Return the rows of a query, in a transaction of its own."""
+        """Return the rows of a query in a new transaction."""
         with self.reading() as session:
             return session.rows(statement, values)
 
     def write(self, statement: LiteralString, *rows: Values) -> int:
-        """Execute a statement for each of *rows*, in one transaction; return the number of changed
-        rows.
+        """Execute a statement for each of *rows* in one transaction; return the number of
+        changed rows.
         """
         with self.transaction() as session:
             return session.write(statement, *rows)
@@ -105,7 +104,7 @@ class Database(Protocol):
 
     @abstractmethod
     def is_away(self, error: StoreError, /) -> bool:
-        """Return True if the database is temporarily unreachable, so that a retry may work."""
+        """Return True if the database is temporarily unreachable."""
 
     @abstractmethod
     def size(self, table: str, /) -> int:
@@ -123,5 +122,5 @@ class LockingDatabase(Database, Protocol):
     def lock(self, name: str) -> AbstractContextManager[None]:
         """Acquire the lock *name*; other processes that request it wait.
 
-        The lock ends with its connection, so a killed process cannot block others.
+        It ends with its connection, so a killed process cannot block others.
         """

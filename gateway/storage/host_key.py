@@ -66,7 +66,7 @@ _NONCE_BYTES = 12
 def encrypt(keys: Sequence[bytes], text: str, *, place: str) -> bytes:
     """Encrypt *text* with the first of *keys* (32 bytes each), for the *place* where it is stored.
 
-    Return a random nonce followed by the encrypted text. `decrypt` requires the same place.
+    Return a random nonce followed by the encrypted text.
     """
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415  (slow to load: only a host with a key pays for it)
 
@@ -102,7 +102,7 @@ def approval_key(options: Options) -> bytes:
 
 
 def key_in(path: Path) -> bytes:
-    """Return the key in the file *path*, mode 0600. Create the file if it is missing.
+    """Return the key in the file *path*, mode 0600, which is created if missing.
 
     If the file cannot be created or read, return a random key.
     """
@@ -111,7 +111,7 @@ def key_in(path: Path) -> bytes:
             fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
             write_atomically(fresh, secrets.token_bytes(_BYTES))
             try:
-                # If two processes create the file at once, both use the key of the first.
+                # Of two processes that create the file at once, both use the key of the first.
                 os.link(fresh, path)
             except FileExistsError:
                 pass

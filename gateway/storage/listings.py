@@ -1,5 +1,3 @@
-"""Base of listing stores, independent of the database."""
-
 from __future__ import annotations
 
 import time
@@ -22,7 +20,9 @@ Pin = tuple[str, str]
 
 
 class Listings:
-    """Base of a `ListingStore`. *wall* returns seconds since the epoch."""
+    """Base of a `ListingStore`, independent of the database. *wall* returns seconds since the
+    epoch.
+    """
 
     def __init__(self, wall: Clock = time.time) -> None:
         self._wall = wall
@@ -31,30 +31,27 @@ class Listings:
 
     @abstractmethod
     def read(self, owners: Mapping[str, str]) -> Mapping[str, StoredServer]:
-        """Return the stored data of several servers. See `ListingStore.read`."""
+        """See `ListingStore.read`."""
 
     @abstractmethod
     def bind(self, owner: str, holders: Mapping[str, str]) -> None:
-        """Record the value of each name. The first value of a name is approved."""
+        """Record the value of each name. The first value is approved."""
 
     def listing(self, fingerprint: str) -> StoredListing | None:
-        """Return the listing of a configuration; None if missing or unreadable."""
+        """See `ListingStore.listing`."""
         return self.read({fingerprint: ""})[fingerprint].listing
 
     def pins(self, owner: str) -> Mapping[str, Pin]:
-        """Return the digests (approved, last seen), keyed by name."""
+        """See `ListingStore.pins`."""
         return self.read({"": owner})[""].pins
 
     def changed(self, owner: str) -> frozenset[str]:
-        """Return the names whose last seen digest is not the approved one."""
+        """See `ListingStore.changed`."""
         pins = self.pins(owner).items()
         return frozenset(name for name, (approved, seen) in pins if approved != seen)
 
     def record_seen(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
-        """Record *digests* as last seen, keyed by name. Return the names that are not approved.
-
-        The first recorded digest of a name is approved.
-        """
+        """See `ListingStore.record_seen`."""
         pins = self.pins(owner)
         unknown = {
             name: digest
@@ -62,7 +59,7 @@ class Listings:
             if pins.get(name, ("", ""))[1] != digest
         }
         changed = _unapproved(pins, digests)
-        # Do not write unchanged rows, because writing is slower than reading.
+        # Unchanged rows are not written, because writing is slower than reading.
         if not unknown:
             return changed
         try:
@@ -72,13 +69,13 @@ class Listings:
             if changed:
                 return changed
             raise
-        # Read again, because another process may have recorded other digests first.
+        # Another process may have recorded other digests first.
         return _unapproved(self.pins(owner), digests)
 
     def _read_row(
         self, fingerprint: str, listed_at: float, text: str, used_at: float
     ) -> StoredListing | None:
-        """Return the listing in a row, or None if it is unreadable. Remember that it was used."""
+        """Return the listing in a row, or None if unreadable. Remember that it was used."""
         if (now := self._wall()) - used_at > _USE_STEP_S:
             self._used[fingerprint] = now
         with suppress(ValueError, KeyError, TypeError):
@@ -92,7 +89,6 @@ class Listings:
         pins: Iterable[tuple[str, str, str, str]],
         failures: Iterable[tuple[str, float, str]],
     ) -> Mapping[str, StoredServer]:
-        """Combine rows of the tables into the result of `read`."""
         pins_of: dict[str, dict[str, Pin]] = {}
         for owner, name, approved, seen in pins:
             pins_of.setdefault(owner, {})[name] = approved, seen

@@ -23,8 +23,8 @@ class SignInStore(Protocol):
     """A `gateway.storage.protocol.Store` that can store sign-ins."""
 
     def sign_in(self, key: str, keys: Sequence[bytes]) -> TokenStore:
-        """Return the token store of the sign-in *key*. The first of *keys* encrypts the tokens; the
-        others can still decrypt them.
+        """Return the token store of the sign-in *key*. The first of *keys* encrypts, all
+        decrypt.
         """
 
 
@@ -37,7 +37,7 @@ class FileTokens:
         self._path = path
 
     def read(self) -> str | None:
-        """Return the stored text; None if the file is missing or unreadable."""
+        """Return the stored text; None if missing or unreadable."""
         try:
             return self._path.read_text("utf-8")
         except (OSError, UnicodeDecodeError):
@@ -83,8 +83,8 @@ def open_tokens(options: Options, store: object) -> OpenTokens:
 def with_token_store(name: str, target: HttpServer, tokens: OpenTokens) -> HttpServer:
     """Return *target* with a store for its tokens, if it uses OAuth.
 
-    The key of the store contains *name*, the URL and the client, so that tokens are never sent to
-    a URL that was configured later.
+    The store's key contains the URL and the client, so that tokens are never sent to a URL that was
+    configured later.
     """
     auth = target.auth
     if not isinstance(auth, OAuth):

@@ -17,10 +17,9 @@ from gateway.storage.sqlite import SqliteDatabase, SqliteVectorStore
 
 
 class Store(Protocol):
-    """Persistent data of a gateway, in parts that have a protocol each.
+    """Persistent data of a gateway, for any thread and several processes at once.
 
-    A store is used from any thread, and by several processes at once. If a part raises
-    `StoreError`, the gateway continues without its data and reports a diagnostic.
+    If a part raises `StoreError`, the gateway continues without its data and reports a diagnostic.
     """
 
     @property
@@ -40,7 +39,7 @@ class Store(Protocol):
 
 
 class OwnVectors(VectorStore, Protocol):
-    """A `VectorStore` that this package implements, with its location and size."""
+    """A `VectorStore` of this package, with its location and size."""
 
     @property
     def place(self) -> str:
@@ -81,10 +80,7 @@ class TableStore(Store, Protocol):
         """Clock that returns seconds since the epoch."""
 
     def tables(self, schema: Schema) -> Database:
-        """Return a database with the tables of *schema*, created at their first use.
-
-        The store closes it.
-        """
+        """Return a database with the tables of *schema*. The store closes it."""
 
 
 def watch(store: Store, on_change: Callable[[str], None]) -> Callable[[], None]:

@@ -2,8 +2,8 @@
 
 * The files are in WAL mode. One thread writes at a time. Each reader has its own connection, and
   does not wait for writers. Several processes may share a file.
-* The version of a file is its ``PRAGMA user_version``. An older file is migrated in one transaction
-  and keeps its data. A newer file is refused and left unchanged.
+* The version of a file is its ``PRAGMA user_version``. An older file is migrated in one
+  transaction. A newer file is refused and left unchanged.
 * A corrupt file is renamed (``….corrupt-N``) and replaced by an empty one. A file that was removed
   or replaced by a user is opened again.
 """
@@ -68,7 +68,7 @@ class Connection(sqlite3.Connection):
         return self.execute(_to_sqlite(statement), _encode_lists(values))
 
     def write(self, statement: str, *rows: Values) -> int:
-        """Execute a statement once for each of *rows*. Return the total number of changed rows."""
+        """Execute a statement for each of *rows*. Return the number of changed rows."""
         return self.executemany(_to_sqlite(statement), rows).rowcount
 
     def insert(self, statement: str, values: Values) -> int:
@@ -133,8 +133,7 @@ class SqliteDatabase(Database):
         Either all its changes are written, or none.
 
         Raises:
-            StoreError: If the file cannot be read or written; ``rebuilt`` is True if it was corrupt
-                and replaced.
+            StoreError: As for `reading`, or if the file cannot be written.
         """
         with self._write_lock:
             file = _file_id(self.path)
@@ -189,7 +188,7 @@ class SqliteDatabase(Database):
         reader.close()
 
     def _open_writer(self, file: _FileId | None) -> Connection:
-        """Return the writing connection for *file*. An older file is migrated first."""
+        """Return the writing connection for *file*, after a migration if needed."""
         if self._writer is not None and self._writer_file != file:
             self.close()
         if self._writer is None:
@@ -242,9 +241,7 @@ class SqliteDatabase(Database):
             connection.execute(f"PRAGMA user_version = {len(self._schema.steps)}")
 
     def _switch_to_wal(self, connection: Connection) -> None:
-        """Switch the file to WAL mode. If two processes create a file at once, SQLite fails one of
-        them instead of waiting, so try several times.
-        """
+        """Switch the file to WAL mode, several times if two processes create it at once."""
         switch = partial(connection.execute, "PRAGMA journal_mode = WAL")
         try:
             switch()
@@ -288,7 +285,7 @@ _DATABASES = WeakSet[SqliteDatabase]()
 
 
 def _close_before_fork() -> None:
-    """Close all files, because a child process must not use or close connections of its parent.
+    """Close all files, because a child process must not use or close its parent's connections.
 
     Otherwise the child's writes can be lost (sqlite.org/howtocorrupt.html, 2.6).
     """

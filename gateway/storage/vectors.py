@@ -19,7 +19,7 @@ VECTORS = Schema(
     ),
     postgres={
         1: (
-            # Store vector data uncompressed, because it hardly compresses.
+            # Uncompressed, because vector data hardly compresses.
             """CREATE TABLE vectors (model_id text COLLATE "C", key text COLLATE "C",
             dimensions integer NOT NULL, row bytea STORAGE EXTERNAL NOT NULL,
             PRIMARY KEY (model_id, key))""",
@@ -36,7 +36,7 @@ class SqlVectorStore:
         self.place = database.place
 
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
-        """Return the vectors of the model, keyed by *keys*, without missing and damaged ones."""
+        """See `VectorStore.get`."""
         query = "SELECT key, dimensions, row FROM vectors WHERE model_id = ? AND key = ANY(?)"
         with self._database.reading() as session:
             return {
