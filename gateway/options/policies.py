@@ -41,8 +41,7 @@ class AccessPolicy(OptionObject):
     kinds: tuple[str, ...] = ()
     hints: tuple[PolicyHint, ...] = ()
     """Behaviours, of which a tool needs one. ``destructive`` and ``open_world``: declared by the
-    tool.
-    ``read_only``: declared by the host or a trusted server; all other tools are
+    tool. ``read_only``: declared by the host or a trusted server; all other tools are
     ``not_read_only``."""
     users: tuple[str, ...] = ()
     """Patterns of users; an empty pattern matches a caller without a user."""
