@@ -1,7 +1,6 @@
-"""Edits of ``mcp.json`` and of other clients' files. An edit changes one member and keeps all other
-bytes.
+"""Edits of ``mcp.json`` and of other clients' files, which change one member and no other byte.
 
-A file is replaced as a whole, and never if it changed since it was read.
+A file is replaced as a whole, unless it changed since it was read.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from gateway.errors import ConfigError
 from gateway.runtime.atomic_file import write_atomically
 
 _BOM = b"\xef\xbb\xbf"
-"""Byte order mark that some editors write before UTF-8 text."""
+"""Byte order mark of UTF-8, which some editors write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,20 +24,19 @@ class ConfigEdit:
 
     path: Path
     member: tuple[str, str]
-    """Key of the table of servers in the file, and name of the added server."""
+    """Key of the table of servers, and name of the added server."""
     before: str | None
-    """Text of the file before the edit; None if the file did not exist."""
+    """Text before the edit; None if the file did not exist."""
     after: str
 
 
 def read_text(path: Path, *, missing: str = "", max_bytes: int | None = None) -> str:
-    """Return the text of the file *path*.
+    """Return the text of a file.
 
     Args:
-        path: The file.
-        missing: Message of the error that is raised if the file does not exist. If "", return ""
-            for a missing file.
-        max_bytes: Maximum length of the file in bytes; None is unlimited.
+        path: File.
+        missing: Error message if the file does not exist; "" returns "" instead.
+        max_bytes: Maximum length in bytes; None is unlimited.
 
     Raises:
         ConfigError: If the file is unreadable, too long, or missing.
@@ -60,14 +58,14 @@ def read_text(path: Path, *, missing: str = "", max_bytes: int | None = None) ->
 
 
 def write_text(path: Path, text: str, *, expected: str, backup: Path | None = None) -> Path | None:
-    """Replace the text of a file in one step. Return the path of the backup; None if none was made.
+    """Replace the text of a file in one step. Return the path of the backup, or None.
 
     Links are followed, and the file keeps its permissions. Missing folders are created.
 
     Args:
-        path: The file.
-        text: The new text.
-        expected: The text that `read_text` returned before.
+        path: File.
+        text: New text.
+        expected: Text that `read_text` returned before.
         backup: Path for a copy of the old content (`backup_path`); None makes no copy.
 
     Raises:
@@ -89,8 +87,7 @@ def write_text(path: Path, text: str, *, expected: str, backup: Path | None = No
 
 
 def server_table(text: str, *, where: str) -> tuple[str, Mapping[str, object]]:
-    """Return the key of the table of servers in the ``mcp.json`` *text*, and the table, which may
-    be empty.
+    """Return the key of the table of servers in an ``mcp.json``, and the table, empty if missing.
 
     Raises:
         ConfigError: If *text* is not an ``mcp.json``. The message calls the file *where*.
@@ -101,18 +98,15 @@ def server_table(text: str, *, where: str) -> tuple[str, Mapping[str, object]]:
 
 
 def set_server(text: str, name: str, entry: Mapping[str, object], *, where: str) -> str:
-    """Return the ``mcp.json`` *text* with *entry* as the server *name*. Errors call the file
-    *where*.
-    """
+    """Return the ``mcp.json`` *text* with *entry* as the server *name*. Errors name *where*."""
     return with_member(text, (server_table(text, where=where)[0], name), dict(entry), where=where)
 
 
 def server_names(path: Path) -> frozenset[str]:
-    """Return the names of all servers in a file, including disabled and virtual ones; empty if the
-    file does not exist.
+    """Return the names of all servers in a file, also disabled and virtual ones; empty if missing.
 
     Raises:
-        ConfigError: If the file exists and cannot be read.
+        ConfigError: If the file cannot be read.
     """
     document = parse_object(read_text(path), where=str(path))
     keys = ("mcpServers", "servers", "virtualServers")
@@ -120,8 +114,7 @@ def server_names(path: Path) -> frozenset[str]:
 
 
 def add_server(path: Path, name: str, entry: Mapping[str, object]) -> ConfigEdit:
-    """Add the server *name* to a file, which is created if it does not exist. Return the edit, for
-    `undo_edit`.
+    """Add a server to a file, which is created if missing. Return the edit for `undo_edit`.
 
     Raises:
         ConfigError: If the file cannot be read or written, or already has a server of this name.
@@ -139,7 +132,7 @@ def add_server(path: Path, name: str, entry: Mapping[str, object]) -> ConfigEdit
 
 
 def undo_edit(edit: ConfigEdit) -> None:
-    """Undo *edit*, but keep later changes of the file by others.
+    """Undo *edit*, but keep later changes of the file.
 
     Raises:
         ConfigError: If the file cannot be read or written.
@@ -165,7 +158,7 @@ def _table(document: Mapping[str, object], key: str, where: str) -> Mapping[str,
 
 
 def backup_path(path: Path, at: datetime) -> Path:
-    """Return an unused path next to *path* for a backup, with the date *at* in its name."""
+    """Return an unused path next to *path* for a backup, with the time *at* in its name."""
     path = path.resolve()
     stem = f"{path.name}.{at:%Y%m%d-%H%M%S}"
     backup, count = path.with_name(f"{stem}.bak"), 2

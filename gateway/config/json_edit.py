@@ -1,8 +1,8 @@
-"""Parser and editor for JSON with comments and trailing commas. Pure.
+"""Parser and editor for JSON with comments and trailing commas.
 
-* An edit sets or removes one member; all other bytes stay, including comments.
-* An object with two members of the same name is refused, because JSON does not define which one
-  counts. A person and a program might read two different servers under one name.
+* An edit sets or removes one member. All other bytes stay, including comments.
+* An object with two members of the same name is refused, because a person and a program might read
+  two different servers under one name.
 """
 
 from __future__ import annotations
@@ -29,12 +29,11 @@ def parse(text: str, *, where: str) -> object:
     """Return the value of *text*.
 
     Args:
-        text: JSON, or JSON5 if it is not valid JSON.
+        text: JSON, or else JSON5.
         where: Name of the file in errors.
 
     Raises:
-        ConfigError: If *text* is neither, with line and column; or if an object has two members of
-            the same name.
+        ConfigError: If *text* is invalid, with line and column, or repeats a name in one object.
     """
 
     def unique_members(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
@@ -51,7 +50,6 @@ def parse(text: str, *, where: str) -> object:
         raise ConfigError(f"{where!r} is nested too deeply to be read") from None
     except json.JSONDecodeError as error:
         plain = error
-    # Import json5 only if the file is not plain JSON.
     import json5  # noqa: PLC0415  (slow to load, and seldom needed)
 
     try:
@@ -85,14 +83,14 @@ class _Member:
     value: int
     end: int
     comma: int
-    """Position of the comma after the member in the text; -1 if there is none."""
+    """Position of the comma after the member, or -1."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Object:
     start: int
     end: int
-    """Position in the text after the object's closing brace."""
+    """Position after the closing brace."""
     members: Sequence[_Member]
 
     def member(self, key: str) -> _Member | None:
@@ -103,9 +101,9 @@ def with_member(text: str, path: Sequence[str], value: object, *, where: str) ->
     """Return *text* with *value* at *path*. Missing objects on the path are created.
 
     Args:
-        text: A JSON object, possibly with comments; blank text is an empty object.
-        path: Keys of the member, the outermost first; at least one.
-        value: A value that `json.dumps` can write.
+        text: JSON object, possibly with comments; blank text is an empty object.
+        path: At least one key, the outermost first.
+        value: Value for `json.dumps`.
         where: Name of the file in errors.
 
     Raises:
@@ -131,8 +129,7 @@ def with_member(text: str, path: Sequence[str], value: object, *, where: str) ->
 
 
 def without_member(text: str, path: Sequence[str], *, where: str) -> str:
-    """Return *text* without the member at *path* (keys, the outermost first). If there is no such
-    member, return *text* unchanged.
+    """Return *text* without the member at *path* (keys, the outermost first), if it exists.
 
     Raises:
         ConfigError: If *text* is not a JSON object, or cannot be edited safely.
@@ -149,7 +146,7 @@ def without_member(text: str, path: Sequence[str], *, where: str) -> str:
     head = text[:start]
     if member is container.members[-1] and len(container.members) > 1 and member.comma < 0:
         comma = container.members[-2].comma
-        # If the members are on one line, also remove the space after the comma.
+        # On one line, the space after the comma is removed too.
         head = text[:comma] + text[start if start == member.start else comma + 1 : start]
     return _verify_edit(head + text[end:], expected, where)
 
@@ -165,9 +162,7 @@ def _verify_edit(text: str, expected: object, where: str) -> str:
 
 
 def _find_container(text: str, path: Sequence[str]) -> tuple[_Object, Sequence[str]]:
-    """Return the deepest object on *path* that exists in *text*, and the keys of *path* below
-    it.
-    """
+    """Return the deepest object of *path* in *text*, and the keys below it."""
     container = _read_object(text, 0)
     for depth, key in enumerate(path[:-1]):
         member = container.member(key)
@@ -178,9 +173,7 @@ def _find_container(text: str, path: Sequence[str]) -> tuple[_Object, Sequence[s
 
 
 def _read_object(text: str, at: int) -> _Object:
-    """Return the positions of the members of the first object in *text* from position *at* on. The
-    values of the members are not parsed.
-    """
+    """Return the members' positions in the first object from *at* on, without parsing values."""
     tokens = [token for token in _TOKEN.finditer(text, at) if token.lastgroup != "skip"]
     members: list[_Member] = []
     position = 1
@@ -240,9 +233,7 @@ def _unit(text: str) -> str:
 
 
 def _span_of(text: str, member: _Member) -> tuple[int, int]:
-    """Return start and end of *member* in *text*. If the member does not share its lines with
-    others, they are whole lines.
-    """
+    """Return start and end of *member*, as whole lines if it does not share them."""
     end = member.end if member.comma < 0 else member.comma + 1
     line = text.rfind("\n", 0, member.start) + 1
     line_end = _REST_OF_LINE.match(text, end)

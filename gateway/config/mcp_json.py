@@ -2,13 +2,12 @@
 
 * The table of servers is ``mcpServers`` or, as in VS Code, ``servers``.
 * ``${VAR}``, ``env:VAR``, ``${env:VAR}`` and ``${VAR:-default}`` refer to the environment,
-  ``keyring:SERVICE/NAME`` to the keyring. If a reference has neither a value nor a default, its
-  server is unusable, but not the file.
+  ``keyring:SERVICE/NAME`` to the keyring. Without a value or default, the server is unusable.
 * An invalid server does not affect the others. An unknown key is a warning.
 * The gateway's own keys of a server are ``tools``, ``resources`` and ``prompts`` (the ones to
-  show), ``trusted`` (whether the host trusts the server's definitions), ``status``, ``enabled``,
-  ``tags`` and ``scopes`` (the scopes that a caller needs). Its own tables are ``virtualServers``,
-  ``rules``, ``policies``, ``kinds``, ``normalizer``, ``plugins`` and ``options``.
+  show), ``trusted`` (by the host), ``status``, ``enabled``, ``tags`` and ``scopes``. Its own tables
+  are ``virtualServers``, ``rules``, ``policies``, ``kinds``, ``normalizer``, ``plugins`` and
+  ``options``.
 """
 
 from __future__ import annotations
@@ -107,12 +106,12 @@ def parse_manifest(
     """Read the parsed JSON of an ``mcp.json``.
 
     Args:
-        document: The parsed JSON.
+        document: Parsed JSON.
         where: Name of the file in errors and warnings.
         folder: Value of ``${workspaceFolder}``; None is the current folder.
 
     Raises:
-        ConfigError: If there is no table of servers.
+        ConfigError: If there is no table of servers, or another table is invalid.
     """
     table = None
     if isinstance(document, dict):
@@ -145,7 +144,7 @@ def parse_manifest(
 
 
 class _Reader:
-    """Reads the servers of a file. A fault of one server becomes a warning."""
+    """Reader of a file's servers, whose faults become warnings."""
 
     def __init__(self, where: str, folder: Path) -> None:
         self._where = where
@@ -173,9 +172,7 @@ class _Reader:
                 self.unusable.append(name)
 
     def by_own_name(self, table: Mapping[str, object]) -> dict[str, object]:
-        """Return *table* keyed by valid server names. Other clients allow any text as name, so it
-        is converted.
-        """
+        """Return *table* keyed by valid server names, converted from those of other clients."""
         entries: dict[str, object] = {}
         for name, entry in table.items():
             server_name = to_server_name(name)
@@ -255,9 +252,7 @@ def _read_aliases(table: Mapping[str, _Alias]) -> dict[str, Alias]:
 
 
 def _read_kinds(raw: object) -> Mapping[str, CustomKind]:
-    """Read the table ``kinds``, for example ``{"dataset": {"searchable": ["topic", "owner.team"],
-    "maxEntries": 500}}``.
-    """
+    """Read ``kinds``: ``{"dataset": {"searchable": ["owner.team"], "maxEntries": 500}}``."""
     kinds: Mapping[str, _Kind] = read_value(dict[str, _Kind], raw, where="'kinds'")
     for name, kind in kinds.items():
         if not re.fullmatch(KIND, name) or name in KINDS:
@@ -276,16 +271,18 @@ def _read_kinds(raw: object) -> Mapping[str, CustomKind]:
 
 
 def _read_rules(raw: object) -> Mapping[str, Access]:
-    """Read the table ``rules``, for example ``{"*/delete_*": {"scopes": ["admin"]}}``. One fault
-    makes the whole file invalid, so that no rule is ignored.
+    """Read ``rules``, such as ``{"*/delete_*": {"scopes": ["admin"]}}``.
+
+    A fault makes the whole file invalid, so that no rule is ignored.
     """
     rules: Mapping[str, Rule] = read_value(dict[str, Rule], raw, where="'rules'")
     return {pattern: rule.access for pattern, rule in rules.items()}
 
 
 def _read_plugins(raw: object) -> tuple[str, ...] | None:
-    """Read the key ``plugins``: names as in ``["local"]``, or ``"none"``. A fault makes the whole
-    file invalid, because plugins may restrict calls.
+    """Read ``plugins``: names as in ``["local"]``, or ``"none"``.
+
+    A fault makes the whole file invalid, because plugins may restrict calls.
     """
     try:
         names: tuple[str, ...] | None = read_option(
@@ -297,8 +294,9 @@ def _read_plugins(raw: object) -> tuple[str, ...] | None:
 
 
 def _read_policies(raw: object) -> Iterator[AccessPolicy]:
-    """Read the list ``policies``, for example ``[{"action": "deny", "tools": ["*/delete_*"]}]``.
-    One fault makes the whole file invalid, so that no policy is ignored.
+    """Read ``policies``, such as ``[{"action": "deny", "tools": ["*/delete_*"]}]``.
+
+    A fault makes the whole file invalid, so that no policy is ignored.
     """
     if not isinstance(raw, list):
         raise ConfigError("'policies' must be a list")

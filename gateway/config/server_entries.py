@@ -1,4 +1,4 @@
-"""Pydantic models of one server's entry in `mcp.json`."""
+"""Models of a server's entry in `mcp.json`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ from gateway.types.entities import MAX_SEARCH_TEXT_CHARS
 
 
 def short_form(key: str, kind: type) -> BeforeValidator:
-    """Return a validator that replaces a value of type *kind* by ``{key: value}``, because *kind*
-    is the short form.
-    """
+    """Return a validator that replaces a value of the short form *kind* by ``{key: value}``."""
     return BeforeValidator(lambda raw: {key: raw} if isinstance(raw, kind) else raw)
 
 
@@ -32,9 +30,7 @@ class _ResourceRules(StrictModel):
     describe: dict[str, str] = Field(default_factory=dict)
 
     def transforms(self, kind: Kind) -> Iterator[Transform]:
-        """Yield the transforms that these rules describe for entities of *kind*, in the order in
-        which they apply.
-        """
+        """Yield the transforms of these rules for entities of *kind*, in order."""
         if self.allow is not None or self.deny:
             allow = None if self.allow is None else tuple(self.allow)
             yield Filter(allow=allow, deny=tuple(self.deny), kind=kind)
@@ -55,7 +51,7 @@ class _Rules(_ResourceRules):
 
 
 class AccessEntry(StrictModel):
-    """Keys of an entry that set the access of callers to a server or a virtual server."""
+    """Keys that set the access to a server or a virtual server."""
 
     status: Status | None = None
     enabled: bool | None = None
@@ -64,7 +60,7 @@ class AccessEntry(StrictModel):
 
     @property
     def access(self) -> Access:
-        """The values of these keys as an `Access`."""
+        """The keys as an `Access`."""
         return Access(
             status=self.status,
             enabled=self.enabled,
@@ -74,7 +70,7 @@ class AccessEntry(StrictModel):
 
 
 class Rule(AccessEntry):
-    """Access rule for all names that match a pattern, as in the table ``rules``."""
+    """Access rule for a pattern of names, as in the table ``rules``."""
 
     search_text: Annotated[str, Field(max_length=MAX_SEARCH_TEXT_CHARS)] = ""
     examples: list[str] = Field(default_factory=list)
@@ -108,7 +104,7 @@ class _Server(AccessEntry):
 
 
 class StdioEntry(_Server):
-    """Entry of a server that is a program and uses its standard input and output."""
+    """Entry of a server that is a program with standard input and output."""
 
     command: Text
     args: list[str] = Field(default_factory=list)
@@ -117,20 +113,18 @@ class StdioEntry(_Server):
     envFile: Text | None = None  # noqa: N815  (the name in the file)
 
     def settings(self) -> Mapping[str, object]:
-        """Return the settings that may contain secrets, keyed by setting."""
+        """Return the settings that may contain secrets, by name."""
         return self.env
 
     def target(self) -> StdioServer:
-        """Return the server that the entry describes, with references resolved."""
+        """Return the server, with references resolved."""
         more = read_env_file(Path(expand(self.envFile))) if self.envFile is not None else {}
         return StdioServer(
             command=expand(self.command),
             args=tuple(map(expand, self.args)),
             env={**more, **_expand_all(self.env)},
             cwd=Path(expand(self.cwd)) if self.cwd is not None else None,
-            # The values in a file of variables (`envFile`) are not references, so the approval
-            # digest contains
-            # these values.
+            # Values of an `envFile` are not references, so the approval digest contains them.
             written={**more, **self.env},
         )
 
@@ -151,7 +145,7 @@ class _OAuth(StrictModel):
     per_user: bool = False
 
     def target(self) -> OAuth:
-        """Return the OAuth settings that the entry describes, with references resolved."""
+        """Return the OAuth settings, with references resolved."""
         return OAuth(**_expanded(self))
 
 
@@ -165,7 +159,7 @@ class _TokenExchange(StrictModel):
     client_secret: Text | None = None
 
     def target(self) -> TokenExchange:
-        """Return the settings of the token exchange, with references resolved."""
+        """Return the token exchange settings, with references resolved."""
         return TokenExchange(**_expanded(self))
 
 
@@ -184,11 +178,11 @@ class HttpEntry(_Server):
     auth: Annotated[_Bearer | _OAuth | _TokenExchange, Field(discriminator="type")] | None = None
 
     def settings(self) -> Mapping[str, object]:
-        """Return the settings that may contain secrets, keyed by setting."""
+        """Return the settings that may contain secrets, by name."""
         return {**self.headers, **dict(self.auth or ())}
 
     def target(self) -> HttpServer:
-        """Return the server that the entry describes, with references resolved."""
+        """Return the server, with references resolved."""
         headers = _expand_all(self.headers)
         if isinstance(self.auth, _Bearer):
             headers["Authorization"] = f"Bearer {expand(self.auth.token)}"
@@ -215,8 +209,7 @@ _BY_KEY: Mapping[str, type[StdioEntry | HttpEntry]] = {
     "openapi": _OpenApi,
     "url": HttpEntry,
 }
-"""Models of entries that have no key ``type``, keyed by a key of such an entry. The first key that
-an entry has counts."""
+"""Models of entries without ``type``, by the first of these keys in the entry."""
 _TYPES: Mapping[str, type[StdioEntry | HttpEntry]] = {
     "stdio": StdioEntry,
     "http": HttpEntry,
@@ -227,9 +220,7 @@ _TYPES: Mapping[str, type[StdioEntry | HttpEntry]] = {
 
 
 def model_of(where: str, entry: object) -> type[StdioEntry | HttpEntry]:
-    """Return the model for a server's *entry*, chosen by the key ``type``, or else by its other
-    keys. Errors call the entry *where*.
-    """
+    """Return the model of an *entry*, by its ``type`` or other keys. Errors name *where*."""
     if not isinstance(entry, dict):
         return StdioEntry
     stated = entry.get("type")

@@ -1,9 +1,7 @@
-"""Options of a gateway.
+"""Options of a gateway, one frozen and keyword-only class for each subsystem.
 
-* Option objects are frozen and keyword-only, one for each subsystem. docs/options.md lists all
-  defaults.
-* A `ConfigError` names all invalid values of an object at once.
-* Names of numbers end with their unit; ``limit`` and ``max_…`` without a unit are counts.
+docs/options.md lists all defaults. A `ConfigError` names all invalid values of an object at once.
+Names of numbers end with their unit; ``limit`` and ``max_…`` without a unit are counts.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from gateway.types import Access
 
 Mode = Literal["proxy", "stable", "native", "auto"]
 MODEL_TOOL_LIMIT = 128
-"""Maximum number of tools that a Chat Completions request may contain."""
+"""Maximum number of tools in a Chat Completions request."""
 Lifecycle = Literal["keep_alive", "idle", "ephemeral"]
 Policy = Literal["warn", "block"]
 
@@ -43,7 +41,7 @@ Confirm = Literal["never", "destructive", "not_read_only", "all"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscoveryOptions(OptionObject):
-    """Meta-tools of models, and the amount of the catalog that models see."""
+    """Meta-tools, and the amount of the catalog that models see."""
 
     mode: Mode = "proxy"
     """Delivery of found tools to the model. ``proxy``: as tools. ``stable``: only in search
@@ -51,8 +49,7 @@ class DiscoveryOptions(OptionObject):
     Responses API. ``auto``: ``native`` if the service supports it, else ``proxy``."""
     search_name: str = "search_tools"
     call_name: str = "call_tool"
-    """Name of the call meta-tool. If the host has a tool called `call_name` or `search_name`, the
-    meta-tool gets another name."""
+    """Name of the call meta-tool, which gets another name if the host has a tool of this name."""
     route_name: str = ""
     """Name of a third meta-tool that finds servers; empty omits it."""
     next_name: str = ""
@@ -62,18 +59,16 @@ class DiscoveryOptions(OptionObject):
     run_name: str = "run_program"
     """Name of the meta-tool that runs programs."""
     min_tools: Count = 0
-    """Minimum number of tools in the catalog for the use of meta-tools. With fewer tools, the model
-    gets the definitions of all tools instead."""
+    """Minimum number of tools in the catalog for meta-tools. The model gets all of fewer tools."""
     context_share: Share = 0.0
-    """Share of ``context_tokens``. If the definitions of all tools take at most this share, the
-    model gets all of them instead of meta-tools. 0 turns this off."""
+    """Share of ``context_tokens``. If all definitions take at most this share, the model gets them
+    instead of meta-tools. 0 turns this off."""
     context_tokens: PositiveCount = 128_000
     preselect: Count = 0
-    """Number of tools that the gateway searches for each user message and offers in the first
-    request to the model; 0 turns this off."""
+    """Number of tools that are searched for each user message and offered in the first request to
+    the model; 0 turns this off."""
     strict: bool = False
-    """True marks the schema of a proxy as strict if it follows the service's rules for strict
-    schemas."""
+    """True marks the schema of a proxy as strict if it follows the service's rules for that."""
     proxies_per_search: PositiveCount = 8
     proxies_per_conversation: PositiveCount = 24
     max_tools: Annotated[int, Meta(ge=3)] = MODEL_TOOL_LIMIT
@@ -116,17 +111,14 @@ class ChatOptions(OptionObject):
     max_seconds: Timeout | None = None
     """Time in seconds after which no further request is sent to the model; None sets no limit."""
     max_tokens: PositiveCount | None = None
-    """Number of tokens that one call of the chat client may use. After that, no further request is
-    sent to the model. The service reports the number; for most streams it is estimated. None sets
-    no limit."""
+    """Number of tokens in one call of the chat client after which no further request is sent. The
+    service reports it; for most streams it is estimated. None sets no limit."""
     max_consecutive_errors: Count = 3
-    """Number of consecutive turns in which all calls failed. Then a `LoopError` is raised. 0 sets
-    no limit."""
+    """Number of consecutive turns with only failed calls that raises a `LoopError`; 0: no limit."""
     max_parallel_calls: PositiveCount = 8
-    """Maximum number of tool calls of one turn that run at the same time."""
+    """Maximum number of simultaneous calls of one turn."""
     max_result_chars: Annotated[int, Meta(ge=1000)] = 60_000
-    """Maximum length in characters of a tool result in the conversation. A longer one is cut, with
-    a note."""
+    """Maximum characters of a tool result in the conversation. Longer ones are cut, with a note."""
     confirm: Confirm = "destructive"
     """Calls that need the host's ``approve``: ``never``; ``destructive``: calls of possibly
     destructive tools, including all tools of untrusted servers; ``not_read_only``: calls that may
@@ -142,8 +134,8 @@ class UpstreamOptions(OptionObject):
     list_timeout_s: Timeout = 20.0
     call_timeout_s: Timeout = 60.0
     ask_timeout_s: Timeout = 300.0
-    """Timeout for a client to answer a request of a tool, such as a question to the user. The
-    timeout of the call (`call_timeout_s`) pauses meanwhile."""
+    """Timeout for a client to answer a tool's request, such as a question to the user, during which
+    `call_timeout_s` pauses."""
     retry_after_s: Seconds = 30.0
     """Time after a failed listing of a server before a search lists it again."""
     listing_ttl_s: Seconds = 3600.0
@@ -155,8 +147,8 @@ class UpstreamOptions(OptionObject):
     """Maximum age of a stored tool list, in addition to `listing_ttl_s`, at which it is used before
     it is refreshed. Searches wait for the refresh of an older list."""
     first_listing_s: Timeout = 10.0
-    """Maximum time that the first search waits for a server without a stored tool list. The tools
-    of a slower server are added later."""
+    """Maximum time that the first search waits for a server without a stored tool list. Later tools
+    are added later."""
     failure_ttl_s: Seconds = 0.0
     """Time for which a first search skips a server without a stored tool list, after an earlier
     process failed to list it in a second or more. Commands use 600."""
@@ -267,7 +259,7 @@ class GraphOptions(OptionObject):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexOptions(OptionObject):
-    """Storage of search indexes. A saved index makes the next start of a process faster."""
+    """Storage of search indexes. Saved ones make the next start faster."""
 
     rows: Literal["memory", "pgvector"] = "memory"
     """Place of the vectors: ``memory`` of each process, or ``pgvector``, the PostgreSQL database of
@@ -295,7 +287,7 @@ class CacheOptions(OptionObject):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomKind(OptionObject):
-    """A kind of catalog entries that the host declares."""
+    """A kind of catalog entries, declared by the host."""
 
     searchable: tuple[str, ...] = ()
     """Dot paths of the metadata that is searched. Other metadata is only stored and returned."""
@@ -305,7 +297,7 @@ class CustomKind(OptionObject):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogOptions(OptionObject):
-    """Entities of the catalog other than tools of servers."""
+    """Entities other than tools of servers."""
 
     kinds: Mapping[str, CustomKind] = field(default_factory=dict)
     """Kinds of entries that the host declares, keyed by name. Entries of undeclared kinds are found

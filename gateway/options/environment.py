@@ -1,8 +1,7 @@
 """Environment variables of the gateway, and the paths of its files.
 
-Only this module reads the environment, each time that a value is needed. Paths in the options take
-precedence over variables; files without a path are in the cache folder. Libraries read further
-variables (OpenAI's client, an HTTP client before its proxy).
+Only this module reads the environment, whenever it needs a value. Options take precedence. Files
+without a path are in the cache folder. Libraries read further variables (OpenAI, HTTP proxies).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from gateway.options import Options
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """Values of the gateway's environment variables."""
+    """Values of environment variables."""
 
     cache_dir: Path
     """``GATEWAY_CACHE_DIR``, else the user's cache folder."""
@@ -43,11 +42,7 @@ class Environment:
 
 
 def environment(variables: Mapping[str, str] | None = None) -> Environment:
-    """Read the gateway's environment variables.
-
-    Args:
-        variables: Variables to read; None is the process environment.
-    """
+    """Read the gateway's environment variables; None reads those of the process."""
     values = os.environ if variables is None else variables
     folder = values.get("GATEWAY_CACHE_DIR", "").strip()
     if not folder:
@@ -70,7 +65,7 @@ def environment(variables: Mapping[str, str] | None = None) -> Environment:
 
 
 def resolved(options: Options) -> Options:
-    """Return *options*, completed by the values that environment variables set.
+    """Return *options*, completed by environment variables.
 
     Raises:
         ConfigError: If *options* has the wrong type.
@@ -92,39 +87,39 @@ def _parse_plugins(text: str) -> tuple[str, ...] | None:
 
 
 def vector_store_path(options: Options) -> Path:
-    """Return the path of the file that stores vectors."""
+    """Return the path of the file of vectors."""
     return options.vector_store_path or environment().cache_dir / "vectors.sqlite3"
 
 
 def catalog_store_path(options: Options) -> Path:
-    """Return the path of the file that stores tool lists and approvals."""
+    """Return the path of the file of tool lists and approvals."""
     return options.catalog_store_path or environment().cache_dir / "catalog.sqlite3"
 
 
 def settings_dir(application: str) -> Path:
-    """Return the folder of this user's settings of *application*."""
+    """Return the folder of the user's settings of *application*."""
     import platformdirs  # noqa: PLC0415  (as for the cache folder)
 
     return platformdirs.user_config_path(application, appauthor=False, roaming=True)
 
 
 def ledger_path(options: Options) -> Path:
-    """Return the path of the log of calls, next to the catalog store."""
+    """Return the path of the log of calls."""
     return catalog_store_path(options).with_name("usage.sqlite3")
 
 
 def audit_path(options: Options) -> Path:
-    """Return the path of the audit log, next to the catalog store."""
+    """Return the path of the audit log."""
     return catalog_store_path(options).with_name("audit.sqlite3")
 
 
 def tokens_path(options: Options) -> Path:
-    """Return the folder of sign-in tokens, next to the catalog store."""
+    """Return the folder of sign-in tokens."""
     return catalog_store_path(options).parent / "tokens"
 
 
 def approval_key_path(options: Options) -> Path:
-    """Return the path of the key that signs approvals, next to the catalog store."""
+    """Return the path of the key that signs approvals."""
     return catalog_store_path(options).with_name("approvals.key")
 
 
@@ -133,7 +128,7 @@ def index_path(options: Options, *, own_store: bool) -> Path | None:
 
     Args:
         options: Options of the gateway.
-        own_store: True if the host passes its own vector store to the gateway.
+        own_store: True if the host passes its own vector store.
     """
     is_saved = options.index.saved and options.index.rows == "memory"
     if not is_saved or (own_store and options.index_path is None):
@@ -147,18 +142,15 @@ def variables(needed: frozenset[str]) -> dict[str, str]:
 
 
 def variable_names(prefix: str) -> frozenset[str]:
-    """Return the names of the environment variables that begin with *prefix*."""
+    """Return the names of environment variables that begin with *prefix*."""
     return frozenset(name for name in os.environ if name.startswith(prefix))
 
 
 def complete_telemetry() -> bool:
-    """Set environment variables of OpenTelemetry to defaults, unless they are set.
+    """Set missing variables of OpenTelemetry to defaults. Return True if they request an export.
 
-    If an OTLP endpoint is set, traces and metrics are exported to it over HTTP. HTTP is the default
-    of OpenTelemetry's specification, but not of its SDK.
-
-    Returns:
-        True if the variables request an export.
+    Traces and metrics are exported to a configured OTLP endpoint over HTTP, the default of the
+    specification, but not of the SDK.
     """
     for signal in ("TRACES", "METRICS"):
         names = ("OTEL_EXPORTER_OTLP_ENDPOINT", f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")
@@ -172,8 +164,7 @@ def complete_telemetry() -> bool:
 
 
 def proxy_of(scheme: str, host: str) -> str:
-    """Return the URL of the proxy for *host* that the environment or the system sets; empty without
-    a proxy.
+    """Return the URL of the proxy for *host* by the environment or the system; empty without one.
 
     ``ALL_PROXY`` is ignored.
     """

@@ -16,8 +16,7 @@ Amount = Annotated[float, Meta(ge=0)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessPolicy(OptionObject):
-    """A rule for calls and searches. It applies if all its conditions match; an empty condition
-    matches everything.
+    """A rule for calls and searches. All its conditions must match; empty ones match everything.
 
     Patterns use shell wildcards, are case-sensitive, and their ``*`` also matches slashes.
 
@@ -32,42 +31,40 @@ class AccessPolicy(OptionObject):
     """Effect of the rule. The first matching ``allow``, ``deny`` or ``ask`` decides. All matching
     ``redact`` and ``limit`` rules apply too."""
     name: str = ""
-    """Name of the policy in the audit log and in errors. Empty uses its position, such as ``policy
-    3``."""
+    """Name in the audit log and in errors. Empty uses the position, such as ``policy 3``."""
     tools: tuple[str, ...] = ()
-    """Patterns of the ids of entities: ``server/name`` for tools, ``kind:server/name`` for other
-    kinds."""
+    """Patterns of entity ids: ``server/name`` for tools, ``kind:server/name`` for other kinds."""
     servers: tuple[str, ...] = ()
     """Patterns of server names."""
     tags: tuple[str, ...] = ()
-    """Tags of entities. An entity needs one of them to match. Case is ignored."""
+    """Tags, of which an entity needs one; case is ignored."""
     kinds: tuple[str, ...] = ()
     hints: tuple[PolicyHint, ...] = ()
-    """Behaviours of tools. A tool needs one of them to match. ``destructive`` and ``open_world``:
-    declared by the tool. ``read_only``: declared by the host or a trusted server; all other tools
-    are ``not_read_only``."""
+    """Behaviours, of which a tool needs one. ``destructive`` and ``open_world``: declared by the
+    tool. ``read_only``: declared by the host or a trusted server; all other tools are
+    ``not_read_only``."""
     users: tuple[str, ...] = ()
-    """Patterns of the caller's user; an empty pattern matches a caller without a user."""
+    """Patterns of users; an empty pattern matches a caller without a user."""
     tenants: tuple[str, ...] = ()
-    """Patterns of the caller's tenant; an empty pattern matches a caller without a tenant."""
+    """Patterns of tenants; an empty pattern matches a caller without a tenant."""
     scopes: tuple[str, ...] = ()
-    """Scopes of callers. A caller needs one of them to match."""
+    """Scopes, of which a caller needs one."""
     paths: tuple[str, ...] = ()
     """JSON members of results that ``redact`` hides, as dot paths such as ``customer.email``. ``*``
     matches any name. The items of lists are searched too."""
     secrets: bool = False
     """True lets ``redact`` also hide texts in results that look like secrets."""
     calls: Count | None = None
-    """Maximum number of calls in each period, for the action ``limit``."""
+    """Maximum number of calls in each period, for ``limit``."""
     cost: Amount | None = None
-    """Maximum total cost of the calls in each period, for the action ``limit``, in any unit."""
+    """Maximum total cost of the calls in each period, for ``limit``, in any unit."""
     call_cost: Amount = 1.0
-    """Cost of one call for this policy. Policies with the same name share one total."""
+    """Cost of one call. Policies with the same name share one total."""
     per: Period = "minute"
-    """Length of the period of ``limit``, which is a sliding window."""
+    """Length of the sliding window of ``limit``."""
     by: tuple[LimitedBy, ...] = ("user",)
-    """Properties of calls that ``limit`` counts separately, such as each user. Empty counts all
-    calls together."""
+    """Properties that ``limit`` counts separately, such as each user; empty counts all calls
+    together."""
 
     def _fault(self) -> str:
         if self.action == "redact" and not (self.paths or self.secrets):
@@ -83,7 +80,7 @@ class AccessPolicy(OptionObject):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOptions(OptionObject):
-    """Options of the audit log, which records decisions about calls and changes of the catalog."""
+    """Options of the audit log of decisions about calls and changes of the catalog."""
 
     record: Literal["auto", "on", "off"] = "auto"
     """Use of the audit log. ``auto`` writes it in ``gateway serve --http`` and in commands that

@@ -1,4 +1,4 @@
-"""Options of programs that a model writes to call several tools."""
+"""Options of a model's programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of provisioning, which finds and installs new servers: registry, trust and limits."""
+"""Options of provisioning, which finds and installs new servers."""
 
 from __future__ import annotations
 

@@ -89,19 +89,17 @@ class SearchOptions(OptionObject):
         return self.first_search == "wait"
 
     def pool(self, limit: int) -> int:
-        """Return the size of the pool (candidates that are scored again) for *limit* matches."""
+        """Return the number of candidates to score again for *limit* matches."""
         return max(limit, self.pool_min, self.pool_factor * limit)
 
     def window(self, limit: int) -> int:
-        """Return the size of the window (best candidates, from which supplements come) for *limit*
-        matches.
-        """
+        """Return the number of best candidates, the source of supplements, for *limit* matches."""
         return max(self.window_min, self.window_factor * limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageOptions(OptionObject):
-    """Recording of calls, and the effects of recorded calls on searches. All are off by default."""
+    """Recording of calls and their effects on searches, all off by default."""
 
     record: bool = False
     """True records the outcome of each call and counts searches, in the ledger of this machine or
@@ -123,17 +121,17 @@ class UsageOptions(OptionObject):
 
     @property
     def reads(self) -> bool:
-        """True if an option needs the ledger's recorded calls."""
+        """True if an option needs recorded calls."""
         return (self.rerank, self.learn) != ("off", "off")
 
     @property
     def measures(self) -> bool:
-        """True if an option takes effect only after a measured gain (see `Gain`)."""
+        """True if an option requires a measured gain (see `Gain`)."""
         return "auto" in {self.rerank, self.learn}
 
 
 def check_strategy(strategy: Strategy) -> Strategy:
-    """Return *strategy* if it is valid.
+    """Return *strategy*.
 
     Raises:
         ConfigError: If the strategy is unknown.

@@ -1,7 +1,7 @@
 """Validation of values from the host: option objects, hints, and objects of the host's classes.
 
-Annotations of the fields define types and ranges. All faults of an object are reported at once. The
-validator is msgspec, because loading pydantic would take longer than the rest of a start.
+Annotations of the fields define types and ranges. The validator is msgspec, because pydantic loads
+slowly.
 """
 
 from __future__ import annotations
@@ -32,26 +32,21 @@ class OptionObject:
     """Base class of option dataclasses, which validates their fields.
 
     Raises:
-        ConfigError: If a value has the wrong type or is out of range.
+        ConfigError: If a value has the wrong type or range, naming all faults.
     """
 
     def __post_init__(self) -> None:
-        """Validate each field, then the combination of fields."""
+        """Validate each field, then their combination."""
         if faults := "; ".join(field_faults(self)) or self._fault():
             raise ConfigError(f"{type(self).__name__}: {faults}")
 
     def _fault(self) -> str:
-        """Return the reason why valid fields cannot be combined; empty if they can."""
+        """Return why valid fields cannot be combined, or ""."""
         return ""
 
 
 def hints_fault(name: str, hints: object) -> str:
-    """Return a message about the fault of *hints*; empty if they are valid.
-
-    Args:
-        name: Name of the hints for the message.
-        hints: Value to check.
-    """
+    """Return a message about a fault of *hints*, called *name*; empty if they are valid."""
     if not isinstance(hints, Hints):
         return f"{name} must be a Hints(…), got {type(hints).__name__}"
     faults = field_faults(hints)
@@ -68,7 +63,7 @@ def check_members(name: str, value: object, expected: str, *members: str) -> Non
     """Raise a `ConfigError` if *value* is a class instead of an object, or lacks one of *members*.
 
     Args:
-        name: Name of the argument, for the message.
+        name: Name of the argument.
         value: Object of the host.
         expected: Required type, for the message.
         members: Names of required attributes.
@@ -83,7 +78,7 @@ def check_members(name: str, value: object, expected: str, *members: str) -> Non
 
 @cache
 def option_types(kind: Any) -> Mapping[str, Any]:
-    """Return the annotated type of each field of the dataclass *kind*, keyed by field name."""
+    """Return the annotated types of a dataclass, keyed by field name."""
     return get_type_hints(kind, include_extras=True)
 
 
@@ -91,17 +86,16 @@ _SWITCHES: Mapping[str, str] = {"on": "true", "yes": "true", "off": "false", "no
 
 
 def read_option(raw: object, expected: Any, *, is_text: bool = False) -> Any:
-    """Convert *raw* to the annotated type *expected* and return the result.
+    """Convert *raw* to the annotated type *expected*.
 
     Args:
         raw: Parsed JSON, or text of a person.
         expected: Annotated type of the option.
-        is_text: True if *raw* is text that a person typed: ``on`` and ``off`` are booleans, commas
-            separate list items, and ``none`` is an empty list.
+        is_text: True for text of a person: ``on`` and ``off`` are booleans, commas separate items,
+            and ``none`` is an empty list.
 
     Raises:
-        ConfigError: If the value has the wrong type or is out of range. The message does not name
-            the option.
+        ConfigError: If the value has the wrong type or range. The message does not name the option.
     """
     value = raw
     if is_text and isinstance(raw, str):
@@ -122,9 +116,9 @@ def _read_path(kind: type, raw: object) -> object:
 
 
 def field_faults(value: Any) -> list[str]:
-    """Return one message for each field of the dataclass object *value* with an invalid value.
+    """Return one message for each field of a dataclass object with an invalid value.
 
-    Messages omit the values of fields that are hidden in the repr, because they may be secrets.
+    Values of fields without repr are left out, because they may be secrets.
     """
     types = option_types(type(value))  # type: ignore[arg-type]  # (a class has a hash)
     faults: list[str] = []
@@ -137,7 +131,7 @@ def field_faults(value: Any) -> list[str]:
 
 
 def _has_type(value: Any, expected: Any) -> bool:
-    """Return whether *value* has the annotated type *expected*, without conversion."""
+    """Return whether *value* has the type *expected*, without conversion."""
     try:
         return bool(convert(value, expected) == value)
     except ValidationError:
@@ -145,7 +139,7 @@ def _has_type(value: Any, expected: Any) -> bool:
 
 
 def _describe(expected: Any) -> str:
-    """Return a description of an annotated type for a message, such as ``int from 1``."""
+    """Return a description of an annotated type, such as ``int from 1``."""
     origin, parts = get_origin(expected), get_args(expected)
     if origin is Annotated:
         limits = [f" {word} {limit:g}" for word, limit in _limits(parts[1]) if limit is not None]

@@ -1,8 +1,7 @@
 """Public value types: entities, callers, searches, calls and diagnostics.
 
-* All are frozen, slotted and keyword-only. Collections are tuples and mappings; to change a value,
-  use `dataclasses.replace`.
-* Entities of all kinds have one class. Differences between kinds are in `catalog/kinds.py`.
+All are frozen and keyword-only. To change a value, use `dataclasses.replace`. Entities of all kinds
+have one class.
 """
 
 from gateway.types.access import Access as Access

@@ -11,25 +11,24 @@ from gateway.types.entities import DEFAULT_STATUSES, Status, search_text_of, tex
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """A rule of the host for a tool, for a server, or for all names that match a pattern.
+    """A rule of the host for a tool, a server, or all names that match a pattern.
 
     Raises:
         TypeError: If a value has the wrong type; the message names it.
     """
 
     status: Status | None = None
-    """Status of the tool or server; None keeps the current one."""
+    """New status; None keeps the current one."""
     enabled: bool | None = None
-    """False prevents the tool from being found and called; None keeps the current value."""
+    """False prevents finding and calling the tool; None keeps the current value."""
     tags: tuple[str, ...] = ()
-    """Labels for filters, added to the existing tags of the tool."""
+    """Labels for filters, in addition to the existing ones."""
     scopes: frozenset[str] = frozenset()
-    """Scopes that a caller needs, added to the existing ones. A caller needs all of them."""
+    """Scopes that a caller needs, all of them, in addition to the existing ones."""
     search_text: str = ""
-    """Text that searches use in place of the tool's description, as in `Hints`. Empty keeps the
-    current one."""
+    """Text for searches in place of the description, as in `Hints`; empty keeps the current one."""
     examples: tuple[str, ...] = ()
-    """Requests that the tool serves, added to the examples of its hints."""
+    """Requests that the tool serves, in addition to the existing ones."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tags", texts_of(self, "tags", self.tags))
@@ -48,9 +47,7 @@ NO_ACCESS_RULE = Access()
 
 
 def combine(parts: Iterable[Access]) -> Access:
-    """Merge rules into one. Tags, scopes and examples are united. Of the other fields, the last
-    value that is set counts.
-    """
+    """Merge rules: unite tags, scopes and examples, and use the last set value of other fields."""
     whole = NO_ACCESS_RULE
     for part in parts:
         if part is NO_ACCESS_RULE:
@@ -69,7 +66,7 @@ def combine(parts: Iterable[Access]) -> Access:
 def limit(access: Access, whole: Access) -> Access:
     """Return the rule *access* of a tool, restricted by the rule *whole* of its server.
 
-    The scopes are united. If the server is disabled or has a hidden status, so is the tool.
+    Scopes are united. A tool of a disabled or hidden server is disabled or hidden too.
     """
     if whole is NO_ACCESS_RULE:
         return access
@@ -84,6 +81,6 @@ def limit(access: Access, whole: Access) -> Access:
 
 
 def access_key(access: Access) -> tuple[object, ...]:
-    """Return the fields of a rule in a form that has the same repr in every process."""
+    """Return the fields of a rule with the same repr in every process."""
     scopes = sorted(access.scopes)
     return access.status, access.enabled, access.tags, scopes, access.search_text, access.examples

@@ -14,11 +14,11 @@ from gateway.types.entities import Filters, Kind, Status, texts_of
 ALL_SCOPES = "*"
 """A scope that includes all scopes."""
 TOKEN = "token"  # noqa: S105  (the name of an attribute)
-"""Key in `Caller.attributes` under which the name of the access token is stored."""
+"""Key of the access token's name in `Caller.attributes`."""
 
 
 class Secret:
-    """A text that is hidden in reprs, logs, JSON and pickles. Only `reveal` returns it."""
+    """A text that is hidden in reprs, logs, JSON and pickles."""
 
     __slots__ = ("_text",)
 
@@ -56,12 +56,12 @@ class Caller:
     user: str = ""
     """Id of the user, chosen by the host; empty if unknown."""
     tenant: str = ""
-    """Id of the caller's organization, chosen by the host; empty without one. Suggestions learned
-    from the calls of a tenant are only for this tenant."""
+    """Id of the caller's organization, chosen by the host, or empty. Suggestions learned from a
+    tenant's calls are only for this tenant."""
     scopes: frozenset[str] = frozenset()
-    """Scopes that the caller was granted, as any collection of texts. ``*`` grants all."""
+    """Granted scopes, as any collection of texts. ``*`` grants all."""
     attributes: Mapping[str, str] = field(default_factory=dict)
-    """Further facts about the caller for the host's own hooks, such as its approval function."""
+    """Further facts for the host's own hooks, such as its approval function."""
     token: Secret | None = field(default=None, repr=False, compare=False)
     """Access token of the caller's request, for servers that exchange it (RFC 8693)."""
 
@@ -81,9 +81,7 @@ class Caller:
         return scopes <= self.scopes or ALL_SCOPES in self.scopes
 
     def filters(self, filters: Filters | None = None) -> Filters:
-        """Return *filters* with this caller's scopes, user and tenant added. None means the default
-        filters.
-        """
+        """Return *filters* (None: the default) with this caller's scopes, user and tenant."""
         filters = Filters() if filters is None else filters
         if not (self.scopes or self.user or self.tenant):
             return filters
@@ -92,9 +90,9 @@ class Caller:
 
 
 ANYONE = Caller()
-"""An unknown caller, who sees only entities without required scopes."""
+"""An unknown caller, without scopes."""
 ACTOR: ContextVar[Caller] = ContextVar("actor", default=ANYONE)
-"""Caller whose request is being handled. The audit log names it as the author of changes."""
+"""Caller of the current request, whom the audit log names as the author of changes."""
 _CURRENT: ContextVar[Caller] = ContextVar("gateway_caller", default=ANYONE)
 
 
@@ -111,16 +109,13 @@ def acting_for(caller: Caller) -> Iterator[None]:
 def current_caller() -> Caller:
     """Return the caller set by `acting_for`, else `ANYONE`.
 
-    Sources should read the caller at once and pass it on, because a longer task inherits the caller
-    of the request that started it.
+    Read the caller at once and pass it on, because a longer task keeps the caller that started it.
     """
     return _CURRENT.get()
 
 
 def filters_for(caller: Caller | None, kinds: Collection[Kind] = ("tool",)) -> Filters:
-    """Return filters for the entities of *kinds* that *caller* may see. None is the host, who sees
-    all.
-    """
+    """Return filters for the *kinds* that *caller* may see. None is the host, who sees all."""
     if caller is not None:
         return caller.filters(Filters(kinds=frozenset(kinds)))
     return Filters(
@@ -133,9 +128,7 @@ def filters_for(caller: Caller | None, kinds: Collection[Kind] = ("tool",)) -> F
 
 
 def all_seen_by(filters: Filters) -> Filters:
-    """Return filters that keep only the caller and the kinds of *filters*: every entity of these
-    kinds that the caller may see passes.
-    """
+    """Return filters for all entities that the caller of *filters* may see, of the same kinds."""
     return replace(
         filters_for(None, filters.kinds),
         scopes=filters.scopes,

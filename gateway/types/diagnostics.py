@@ -1,6 +1,4 @@
-"""Diagnostics, which report problems that do not stop a search, with all codes and their meanings.
-Also the statistics of an index build.
-"""
+"""Diagnostics, which report problems that do not stop a search, and index statistics."""
 
 from __future__ import annotations
 
@@ -71,14 +69,13 @@ Code = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
-    """A problem in an optional stage of a search or an index build. It raises no error."""
+    """A problem in an optional stage of a search or an index build."""
 
     stage: Stage
     code: Code
-    """Name of the problem, a key of `CODES`."""
+    """Key of `CODES`."""
     detail: str = ""
-    """Affected thing and cause of the problem, for people. Never contains queries, arguments or
-    secrets."""
+    """Affected thing and cause, for people, without queries, arguments or secrets."""
 
 
 CODES: Mapping[Code, str] = {
@@ -142,8 +139,7 @@ DEGRADING: frozenset[Code] = frozenset(
         "vectors_unavailable",
     }
 )
-"""Codes of failed stages. A result with one of them is not cached, so that the next request tries
-the stage again."""
+"""Codes of failed stages. A result with one of them is not cached."""
 REPEATED: frozenset[Code] = DEGRADING | {
     "catalog_unavailable",
     "graph_document_invalid",
@@ -151,8 +147,7 @@ REPEATED: frozenset[Code] = DEGRADING | {
     "store_rebuilt",
     "store_unavailable",
 }
-"""Codes of problems of an index build that every search result repeats, because the problem affects
-all searches."""
+"""Codes of problems of an index build that every search result repeats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,18 +155,17 @@ class IndexReport:
     """Statistics of one index build."""
 
     generation: int
-    """Version number of the catalog. Equal numbers mean equal catalogs."""
+    """Version of the catalog. Equal numbers mean equal catalogs."""
     entities: int = 0
     tools: int = 0
-    """Number of indexed entities that are tools."""
+    """Number of entities that are tools."""
     vectors: int = 0
     embedded_texts: int = 0
-    """Number of texts that this build sent to the embedder. Vectors of other texts came from the
-    store."""
+    """Number of texts sent to the embedder. Other vectors came from the store."""
     tokens: int = 0
     graph_nodes: int = 0
     graph_edges: int = 0
     duration_s: float = 0.0
     saved: bool = False
-    """True if the index was read from a file that an earlier build saved."""
+    """True if the index was read from a file of an earlier build."""
     diagnostics: tuple[Diagnostic, ...] = ()

@@ -1,7 +1,4 @@
-"""Entities of the catalog, their definitions and search hints, and filters.
-
-Texts from servers are data and are never interpreted here.
-"""
+"""Entities of the catalog, their definitions and search hints, and filters."""
 
 from __future__ import annotations
 
@@ -13,24 +10,22 @@ from typing import Any, Literal, TypeAlias
 from gateway.types.diagnostics import Diagnostic
 
 JsonObject: TypeAlias = Mapping[str, object]
-"""A JSON object as returned by `json.loads`."""
+"""A JSON object, as `json.loads` returns it."""
 BuiltinKind = Literal["tool", "server", "virtual_server", "agent", "skill", "prompt", "resource"]
 Kind: TypeAlias = str
 """A `BuiltinKind`, or a kind that the host declares."""
 Status = Literal["active", "beta", "draft", "deprecated"]
 DEFAULT_STATUSES: frozenset[Status] = frozenset({"active", "beta"})
-"""Statuses of the entities that a search with default filters may find."""
+"""Statuses that default filters accept."""
 MAX_SEARCH_TEXT_CHARS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hints:
-    """Search hints of a host for a tool, in addition to its definition. A field is None if it is
-    unknown.
+    """Search hints of a host for a tool, in addition to its definition. None means unknown.
 
     Raises:
-        TypeError: If a list of texts has another type (such as a single text), or the search text
-            is not a text or is too long.
+        TypeError: If a list of texts has another type, or the search text is too long or no text.
 
     Example:
         >>> from gateway.types import Hints
@@ -40,7 +35,7 @@ class Hints:
     """
 
     aliases: tuple[str, ...] = ()
-    """Other names of the tool, in any language."""
+    """Other names, in any language."""
     keywords: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
@@ -51,17 +46,15 @@ class Hints:
     destructive: bool | None = None
     idempotent: bool | None = None
     open_world: bool | None = None
-    """True if the tool reaches beyond its server's own domain, for example to the web."""
+    """True if the tool reaches beyond its server's domain, for example to the web."""
     enabled: bool = True
-    """False prevents the tool from being found and called."""
+    """False prevents finding and calling the tool."""
     search_text: str = ""
-    """Text that searches use in place of the description, at most 2,000 characters. Empty uses the
-    description. Models never see this text."""
+    """Text for searches in place of the description, at most 2,000 characters, which models never
+    see. Empty uses the description."""
 
     def __post_init__(self) -> None:
-        """Convert lists to tuples. The types of their items are checked when the hints are
-        registered.
-        """
+        """Convert lists to tuples. Registration checks the types of their items."""
         if self.search_text != "":
             object.__setattr__(self, "search_text", search_text_of(self, self.search_text))
         for name in ("aliases", "keywords", "categories", "tags", "examples"):
@@ -71,96 +64,87 @@ class Hints:
 
 _NO_HINTS = Hints()
 _EMPTY_OBJECT: JsonObject = {}
-"""Empty object that all definitions without details share, which saves memory: few of a million
-definitions have details."""
+"""Empty object that definitions without details share, to save memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDefinition:
-    """A tool, a resource or a prompt, as described by its source."""
+    """A tool, resource or prompt, as its source describes it."""
 
     name: str
-    """Name of the tool or prompt at its source, unchanged, for calls. For a resource, its URI or
-    URI template."""
+    """Unchanged name of the tool or prompt at its source, or URI (template) of the resource."""
     title: str = ""
     description: str = ""
     input_schema: JsonObject = field(default_factory=dict)
-    """JSON Schema of type object, for the arguments of the tool, prompt or URI template."""
+    """JSON Schema of type object for the arguments."""
     output_schema: JsonObject | None = None
     hints: Hints = _NO_HINTS
     kind: Kind = "tool"
     details: JsonObject = field(default_factory=lambda: _EMPTY_OBJECT)
-    """Further fields of a resource or a prompt for listings; empty for a tool."""
+    """Further fields of a resource or a prompt for listings."""
     diagnostics: tuple[Diagnostic, ...] = ()
-    """Diagnostics ``tool_changed`` and ``tool_suspicious``. The gateway adds them, never a
-    source."""
+    """``tool_changed`` and ``tool_suspicious``, added by the gateway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """An item of the catalog: a tool, a server, a resource, a prompt or an entry."""
+    """An item of the catalog: a tool, server, resource, prompt or entry."""
 
     id: str
     """Canonical id: ``server/name`` for a tool, ``kind:server/name`` for other kinds. It does not
-    depend on restarts or the order of registration."""
+    change between restarts."""
     kind: Kind = "tool"
     exposed_name: str
-    """Name of the entity that is unique in the catalog. Tools: the name for models, at most 64
-    characters of ``[A-Za-z0-9_-]``. Resources and prompts: the address at the gateway. Other kinds:
-    the id."""
+    """Unique name in the catalog. Tools: the name for models, at most 64 characters of
+    ``[A-Za-z0-9_-]``. Resources and prompts: the address at the gateway. Other kinds: the id."""
     server: str
     definition: ToolDefinition
     status: Status = "active"
     scopes: frozenset[str] = frozenset()
-    """Scopes that a caller needs to see the entity; empty means that everyone sees it."""
+    """Scopes that a caller needs to see the entity."""
     trusted: bool = False
     """True if the host wrote the definition (a Python function, the host's own file)."""
     vouched: bool = False
     """True if the host vouches for the tool's behaviour, by trusting its source or by hints."""
     digest: str = ""
-    """SHA-256 (hex) of the canonical definition and hints. The search text is excluded, because it
-    is not part of an approval."""
+    """SHA-256 (hex) of the canonical definition and hints, without the search text, which approvals
+    do not cover."""
     parent: str = ""
-    """Id of the entity to which this one belongs, such as the server of a tool; empty without
-    one."""
+    """Id of the entity to which this one belongs, such as a tool's server, or empty."""
     metadata: JsonObject = field(default_factory=lambda: _EMPTY_OBJECT)
-    """Further data of a catalog entry; empty for other kinds."""
+    """Further data of a catalog entry."""
     generation: int = -1
     """Number of the listing in which the server first offered the tool; lower is earlier. -1 for
-    entities that only the host lists, such as aliases and entries."""
+    entities of the host, such as aliases and entries."""
     originals: tuple[str, ...] = ()
-    """Ids of the tools that an alias represents. Their policies apply to the alias too."""
+    """Ids of the tools that an alias represents, and whose policies it follows."""
     described: bool = False
-    """True for a tool that is known only from its server's entry. It cannot be called before the
-    server is connected."""
+    """True for a tool known only from its server's entry. It can be called after the server is
+    connected."""
 
     @property
     def name(self) -> str:
-        """Name of the entity at its source."""
+        """Name at the source."""
         return self.definition.name
 
     @property
     def description(self) -> str:
-        """Description of the entity by its source; may be empty."""
+        """Description by the source; may be empty."""
         return self.definition.description
 
     @property
     def hints(self) -> Hints:
-        """Search hints of the entity, merged from all origins."""
+        """Search hints, merged from all origins."""
         return self.definition.hints
 
     def with_hints(self, **changes: Any) -> Entity:
-        """Return a copy with changed hints. *changes* are fields of `Hints`. The digest does not
-        change.
-        """
+        """Return a copy with changed fields of `Hints` and the same digest."""
         hints = replace(self.hints, **changes)
         return replace(self, definition=replace(self.definition, hints=hints))
 
     @property
     def suspicious(self) -> bool:
-        """True if the definition looks like an attack on a model. Models then never see its
-        texts.
-        """
+        """True if the definition looks like an attack on a model, and is hidden from models."""
         return any(note.code == "tool_suspicious" for note in self.definition.diagnostics)
 
     @property
@@ -172,13 +156,12 @@ class Entity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Conditions for the entities that a search may return, applied before the ranking.
+    """Conditions for the entities of a search, applied before the ranking.
 
     Fields of type frozenset accept any collection of texts.
 
     Raises:
-        TypeError: If a value has the wrong type; the message names it. A single text is not a
-            collection.
+        TypeError: If a value has the wrong type, such as a single text for a collection.
 
     Example:
         >>> from gateway import Filters
@@ -189,17 +172,16 @@ class Filters:
     kinds: frozenset[Kind] = frozenset({"tool"})
     statuses: frozenset[Status] = DEFAULT_STATUSES
     tags: frozenset[str] = frozenset()
-    """Required tags of an entity, which needs all of them. Case is ignored."""
+    """Tags that an entity needs, all of them; case is ignored."""
     servers: frozenset[str] = frozenset()
-    """Names of the servers whose entities may be found; empty allows all servers."""
+    """Names of servers; empty allows all."""
     scopes: frozenset[str] = frozenset()
-    """Scopes that the search has, in addition to those of the `Caller`."""
+    """Scopes in addition to those of the `Caller`."""
     include_disabled: bool = False
     include_described: bool = False
-    """True includes tools that are known only from their server's entry and cannot be called
-    yet."""
+    """True includes tools known only from their server's entry, which cannot be called yet."""
     healthy_only: bool = False
-    """True excludes entities that depend on a currently unreachable server."""
+    """True excludes entities of currently unreachable servers."""
     without: frozenset[str] = frozenset()
     """Names of excluded servers and ids of excluded entities."""
     user: str = ""
@@ -222,14 +204,13 @@ def texts_of(owner: object, name: str, value: object) -> tuple[str, ...]:
     """Return the collection *value* as a tuple of texts.
 
     Raises:
-        TypeError: If *value* is no such collection. The message has the class of *owner* and
-            *name*.
+        TypeError: If *value* is another type. The message has the class of *owner* and *name*.
     """
     texts = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else None
     if texts is None or not all(map(_is_text, texts)):
         kind = type(owner).__name__
         raise TypeError(f"{kind}: {name} must be a collection of texts, got {value!r}")
-    # Sorted, because the order of a set differs between processes.
+    # The order of a set differs between processes.
     return tuple(sorted(texts)) if isinstance(value, AbstractSet) else texts
 
 
@@ -252,9 +233,7 @@ def _is_text(value: object) -> bool:
 
 
 def merge_hints(first: Hints, second: Hints) -> Hints:
-    """Merge the hints of two origins. Lists are united; for other fields *first* takes
-    precedence.
-    """
+    """Merge hints: unite lists, and otherwise prefer *first*."""
 
     def merge(value: object, other: object) -> object:
         if isinstance(value, tuple) and isinstance(other, tuple):

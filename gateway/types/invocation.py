@@ -10,33 +10,32 @@ from gateway.types.entities import JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """One content block of a tool's result."""
+    """A content block of a result."""
 
     type: str
-    """Type of the block: ``text``, ``image``, ``audio``, ``resource``, ``resource_link`` or another
-    type that the server uses."""
+    """``text``, ``image``, ``audio``, ``resource``, ``resource_link`` or a type of the server."""
     text: str = ""
-    """Text of a text block or of an embedded text resource; empty for other blocks."""
+    """Text of a text block or of an embedded text resource, or empty."""
     data: JsonObject = field(default_factory=dict)
-    """The complete block as JSON."""
+    """Complete block as JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvokeResult:
-    """The result of a call."""
+    """Result of a call."""
 
     tool_id: str
     content: tuple[Content, ...] = ()
     structured: object = None
-    """Structured content of the result, as JSON; None if the tool returned none."""
+    """Structured content as JSON, or None."""
     is_error: bool = False
-    """True if the tool reported an error. The content then contains the reason."""
+    """True if the tool reported an error, with the reason in the content."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """Problems in the gateway during the call."""
 
     @property
     def text(self) -> str:
-        """Text of all text blocks of the content, joined."""
+        """Joined text of all text blocks."""
         return "\n".join(block.text for block in self.content if block.text)
 
 
@@ -48,7 +47,7 @@ def error_result(tool_id: str, text: str) -> InvokeResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptMessage:
-    """One message of a prompt."""
+    """A message of a prompt."""
 
     role: str
     content: Content
@@ -56,7 +55,7 @@ class PromptMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptResult:
-    """A prompt with its arguments filled in."""
+    """A prompt with filled in arguments."""
 
     description: str = ""
     messages: tuple[PromptMessage, ...] = ()

@@ -11,48 +11,41 @@ from gateway.types.entities import Entity, Kind, ToolDefinition
 
 
 def pin_key(kind: Kind, name: str) -> str:
-    """Return the key of a definition in the mappings of a `Listing`: ``name`` for a tool, else
-    ``kind:name``.
-    """
+    """Return the key of a definition in a `Listing`: ``name`` for a tool, else ``kind:name``."""
     return name if kind == "tool" else f"{kind}:{name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """Tools, resources and prompts that a source offers at one moment."""
+    """Tools, resources and prompts of a source at one moment."""
 
     definitions: Collection[ToolDefinition] = ()
-    """Definitions of the tools, resources and prompts, in the source's order. Names are unique
-    within a kind."""
+    """Definitions in the source's order, with unique names within a kind."""
     entities: tuple[Entity, ...] = ()
-    """Complete entities that the source offers in place of definitions, such as catalog entries."""
+    """Complete entities in place of definitions, such as catalog entries."""
     instructions: str = ""
-    """Text of the source that describes the source and how to use it."""
+    """Text of the source about itself and its use."""
     diagnostics: tuple[Diagnostic, ...] = ()
-    """Diagnostics of the listing: one for each unusable tool, and one if the listing was cut."""
+    """One diagnostic for each unusable tool, and one if the listing was cut."""
     digests: Mapping[str, str] = field(default_factory=dict)
-    """SHA-256 (hex) of each definition as received, keyed by `pin_key`; may be empty."""
+    """SHA-256 (hex) of definitions as received, keyed by `pin_key`; may be empty."""
     suspicions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Reasons why definitions look like an attack on a model, keyed by `pin_key`. Definitions that
-    are not suspicious are left out."""
+    """Reasons why suspicious definitions look like an attack on a model, keyed by `pin_key`."""
     access: Mapping[str, Access] = field(default_factory=dict)
-    """Rules of the host for tools that it offers itself, keyed by `pin_key`."""
+    """Rules for tools of the host, keyed by `pin_key`."""
     rules: Mapping[str, Access] = field(default_factory=dict)
     """Rules from the catalog's store for entities of any source, keyed by a pattern of ids."""
     originals: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Server and name of the tool, resource or prompt that an alias represents, keyed by the
-    alias's `pin_key`."""
+    """Server and name of an alias's original, keyed by the alias's `pin_key`."""
 
     @property
     def content(self) -> tuple[object, ...]:
-        """Parts of the listing that the index depends on. If they are equal, the index is not built
-        again. Of the diagnostics, only the codes are included.
-        """
+        """Parts of the listing that the index depends on; of the diagnostics, only the codes."""
         codes = [note.code for note in self.diagnostics]
         return codes, self.instructions, tuple(self.definitions), self.entities
 
     def pinned(self, digest: str) -> ToolDefinition | None:
-        """Return the definition with this digest; None if the listing has none.
+        """Return the definition with a digest, or None.
 
         The source's instructions count as a definition of kind ``server``.
         """
@@ -68,15 +61,15 @@ class Listing:
 
     @property
     def tools(self) -> tuple[ToolDefinition, ...]:
-        """Definitions of the listing that are tools."""
+        """Definitions that are tools."""
         return tuple(item for item in self.definitions if item.kind == "tool")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchCallbacks:
-    """Callbacks for one watched resource. They are called on any thread."""
+    """Callbacks for a watched resource, on any thread."""
 
     on_start: Callable[[], None]
-    """Called when reports of changes begin, and again after each new connection to the server."""
+    """Called when reports of changes begin, and after each new connection."""
     on_change: Callable[[], None]
     """Called when the resource changed or may have changed."""

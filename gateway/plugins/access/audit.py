@@ -2,8 +2,7 @@
 
 * A call gets a row with ``allowed`` before it is sent, and a second row when it ends.
 * A refusal that repeats within a minute is only counted, and one more row has the count. So a
-  client
-  cannot fill the log. A host's answer to an approval request always gets its own row.
+  client cannot fill the log. A host's answer to an approval request always gets its own row.
 * Arguments are stored only as a keyed digest.
 """
 

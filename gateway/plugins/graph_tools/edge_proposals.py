@@ -1,8 +1,7 @@
 """Edges proposed by a chat model, and a person's decisions about edges, as Markdown documents.
 
 * The model gets a batch of tools of one server in each request. Its reply is untrusted: only edges
-  of
-  a requested predicate between two tools of the batch are used, and none of its sentences.
+  of a requested predicate between two tools of the batch are used, and none of its sentences.
 * A proposal has no effect until the host adds its document to a gateway.
 * A decision edits the host's document for the server of the edge. Acceptance declares the edge.
   Rejection forbids it, so that no rule derives it.

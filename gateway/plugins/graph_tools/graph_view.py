@@ -1,8 +1,7 @@
 """Views of the graph for people: neighbourhoods, paths and ordered prerequisites.
 
 A caller sees only its own tools and the edges between them. Learned and proposed edges are
-included.
-Large groups are not traversed, because sharing such a group does not relate two tools.
+included. Large groups are not traversed, because sharing such a group does not relate two tools.
 """
 
 from __future__ import annotations

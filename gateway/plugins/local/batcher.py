@@ -48,8 +48,7 @@ class DynamicBatcher:
         """Return a future for the vector of each text.
 
         Cancelling a future removes its text from passes that have not started. An error of a pass
-        is
-        set on all its futures.
+        is set on all its futures.
         """
         waiting: list[_Text] = [(text, Future()) for text in texts]
         with self._lock:

@@ -3,9 +3,8 @@
 * A vector is the concatenation of the encoders' vectors, each minus the encoder's mean over
   unrelated texts.
 * The first and the second encoder are multilingual and have equal shares, but the first has less
-  for
-  languages that it does not know. The third knows English: its share is a quarter for English texts
-  and zero for others.
+  for languages that it does not know. The third knows English: its share is a quarter for English
+  texts and zero for others.
 * The second encoder subtracts from a query the mean of the query's language instead, see
   `gateway.plugins.local.languages`.
 * Unless all three encoders are installed, only the first is used, under another model id.
@@ -61,8 +60,7 @@ class LocalEmbedder:
     """Embeds texts on this machine, without an API key or network access.
 
     The first use loads the encoders. If that fails, each use raises the same error for half a
-    minute.
-    A forked child process loads its own encoders.
+    minute. A forked child process loads its own encoders.
 
     Args:
         models: Encoders to use; None is all if all are available, else the first.

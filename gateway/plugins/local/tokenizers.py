@@ -144,8 +144,7 @@ class WordPieceTokenizer:
         """Return the confidence that *text* is English, 0 to 1; 1 without letters.
 
         It depends on the share of letters in whole words of the vocabulary: about 95 % in English,
-        50 %
-        in French, less in most other languages. Single letters are not whole words.
+        50 % in French, less in most other languages. Single letters are not whole words.
         """
         encoding = self._tokenizer.encode(text)
         piece_counts = Counter(encoding.word_ids)

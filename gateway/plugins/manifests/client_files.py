@@ -172,8 +172,7 @@ class Conversion:
             text: Value of the field.
             name: Name for the variable; empty is ``secret``.
             secret: Start and end of the secret. None leaves the text unchanged, with a note if it
-                looks
-                random.
+                looks random.
         """
         if secret is None:
             if looks_random(text):

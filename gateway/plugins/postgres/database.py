@@ -228,8 +228,7 @@ class PostgresDatabase(LockingDatabase):
         """Call *on_change* from a thread whenever another process changes a table.
 
         Each new connection calls it with "", because earlier changes may have been missed. The
-        returned
-        function ends the watch.
+        returned function ends the watch.
         """
         ended = threading.Event()
         work = threading.Thread(target=self._watch, args=(on_change, ended), daemon=True)

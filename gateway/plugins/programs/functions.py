@@ -52,8 +52,7 @@ class ProgramFunctions:
         names: Names of the meta-tools; search and call are functions too.
         entities: Tools, keyed by function name.
         any_tool: True lets the call function use all visible tools. False restricts it to
-            *entities*
-            and tools that searches of the program found.
+            *entities* and tools that searches of the program found.
         shapes: Cache of result shapes, read and updated.
         task: Task id for the log of calls.
         call_id: The model's id of the call that runs the program.

@@ -285,8 +285,7 @@ class _ProgramRun:
 
         Returns:
             Answers, keyed by call number. Empty if all calls wait for a person. None at the time
-            limit
-            or if the run was cancelled.
+            limit or if the run was cancelled.
         """
         answers: dict[int, Any] = {}
         while not answers and (open_ids := [id_ for id_ in ids if id_ in self._open]):

@@ -4,8 +4,7 @@ A program is Python code, which may have several open calls. This process answer
 waits for a person ends the run with a snapshot, from which a sandbox of the same kind can continue.
 
 If bubblewrap works on this machine, it isolates the processes too: no network, capabilities or
-other
-processes, and no files except the interpreter and the system's libraries.
+other processes, and no files except the interpreter and the system's libraries.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Installation of a package, and search for its program. Package code does not run.
 
 An install command gets no shell, no input, a time limit, and few variables. They are the settings
-of
-pip, uv and npm (mirrors, proxies, certificates, caches), so that an installer cannot leak a secret.
+of pip, uv and npm (mirrors, proxies, certificates, caches), so that an installer cannot leak a
+secret.
 """
 
 from __future__ import annotations

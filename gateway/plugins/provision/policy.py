@@ -4,8 +4,7 @@ Each check passes, asks or refuses. ``refuse`` is final. ``ask`` is a doubt that
 settle, but ``--yes`` may not.
 
 A person is asked up to three times, with the full commands, as the protocol's security practices
-for
-local servers require:
+for local servers require:
 
 * before the installation, which runs no package code,
 * before the server runs for the first time,

@@ -1,8 +1,7 @@
 """Schema of registry entries: JSON of the official MCP registry as dataclasses.
 
 The format is `server.json` with the registry's metadata in ``_meta`` (API v0.1, docs/reference/api
-of
-modelcontextprotocol/registry). All texts of an entry are untrusted. They are shown, ranked and
+of modelcontextprotocol/registry). All texts of an entry are untrusted. They are shown, ranked and
 checked, and no command runs before the checks.
 """
 

@@ -1,12 +1,10 @@
 """Script that runs pip without starting other programs or importing installed packages.
 
 ``--only-binary`` is not enough, because pip builds a dependency given by URL, which runs its code.
-A
-build and git need a new process, which the script refuses.
+A build and git need a new process, which the script refuses.
 
 The new environment's interpreter runs it: ``python -I run_pip.py RUNNER ARGUMENT…``, where RUNNER
-is
-pip's ``__pip-runner__.py``.
+is pip's ``__pip-runner__.py``.
 """
 
 from __future__ import annotations

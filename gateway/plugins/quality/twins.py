@@ -1,8 +1,7 @@
 """Twins: tools of different servers with nearly the same description.
 
 A search that finds a twin of the wanted tool counts as correct. Reports list such pairs, because
-the
-tools are the same or their descriptions are incomplete.
+the tools are the same or their descriptions are incomplete.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Offline spelling correction of queries.
 
 * Known words are not changed. They occur in the catalog or in a likely language of the query, or
-  are
-  written as a name, an identifier or a literal.
+  are written as a name, an identifier or a literal.
 * An unknown word is replaced by the best guess of the error model, if that guess is more likely
   than a correct word that no list contains.
 * If the query's language has no word list, guesses are words of the catalog.

@@ -161,8 +161,7 @@ class UsageTracker(UsageLog):
         """Count a finished search with queries, if recording is on.
 
         The query text is stored if ``record_queries`` is on and the search has a single query.
-        Matches
-        of several queries cannot be told apart.
+        Matches of several queries cannot be told apart.
         """
         if not self.options.record or not queries:
             return

@@ -113,8 +113,7 @@ class TransitionCounts:
         """Return the popularity of each tool as a follower, keyed by tool id.
 
         It is the number of different tools that the tool followed, as a share of all different
-        pairs
-        (Kneser and Ney, *Improved backing-off for m-gram language modeling*, 1995).
+        pairs (Kneser and Ney, *Improved backing-off for m-gram language modeling*, 1995).
         """
         counts = self._predecessors.items()
         return {after: count / self._pairs for after, count in counts if count > 0}
