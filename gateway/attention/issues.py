@@ -99,7 +99,6 @@ class Issue:
     """URL for the browser of a running sign-in, or ""."""
 
     def __post_init__(self) -> None:
-        """Set the command."""
         command = _COMMANDS.get(self.action, "")
         text = f"{command} {shlex.quote(self.id)}" if command else ""
         object.__setattr__(self, "command", text)
@@ -205,7 +204,6 @@ class IssueFinder:
             yield Issue(kind="similar", id=", ".join(keys), detail=detail, action=action)
 
     def _suspicious(self) -> Iterator[Issue]:
-        """Yield an issue for each suspicious definition that is not disabled."""
         end = "; it is left out" if self.options.on_suspicion == "block" else ""
         for server, result in self._listed.items():
             for key, reasons in result.listing.suspicions.items():

@@ -283,7 +283,6 @@ class UserSessions:
     def _get_or_create(
         self, key: tuple[str, str], make: Callable[[], tuple[HttpServer, ExchangedToken | None]]
     ) -> _UserSession:
-        """Return the session with this *key*. If missing, create it from the result of *make*."""
         session = self._sessions.pop(key, None)
         if session is None:
             self._make_room()

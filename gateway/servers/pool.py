@@ -257,7 +257,6 @@ class ServerPool:
         self._next_check = -math.inf
 
     def _real_sources(self) -> dict[str, Source]:
-        """Return all sources except virtual ones, keyed by name and without their transforms."""
         return {
             name: self.cached.get(name, registration.source)
             for name, registration in self.registry.all().items()
