@@ -109,13 +109,9 @@ class IssueFinder:
     """Finds the issues of one gateway at one moment.
 
     Args:
-        build: The newest index build.
-        store: Store of listings and pins.
         cached: Sources with a stored listing, keyed by server.
         owners: Owners of the servers' pins, keyed by server.
         names: Owner of the pins of exposed names.
-        rules: The host's access rules.
-        options: Policies for changed and suspicious definitions.
         addresses: URLs of running sign-ins, keyed by server.
         wall: Clock with seconds since the epoch.
     """

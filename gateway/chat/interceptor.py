@@ -65,9 +65,6 @@ class InterceptedCall:
     """One call of ``post`` that requests a reply from a model.
 
     Args:
-        openai: The wrapped client, which sends the requests.
-        context: Settings of the wrapper.
-        path: URL path of the request.
         arguments: The other arguments of ``post``. Tools and messages in ``extra_body`` are handled
             like those in the body.
     """

@@ -78,7 +78,6 @@ class UserSessions:
 
     Args:
         target: Server. Its own authorization headers are not sent with calls of users.
-        connect: Opens a session with a target.
         address: URL at which users sign in, or "".
     """
 

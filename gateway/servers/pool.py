@@ -35,8 +35,6 @@ class ServerPool:
     """The configured servers and virtual servers of one gateway, as sources of *registry*.
 
     Args:
-        bridge: Owner of the event loop for the servers' sessions.
-        store: Store of the servers' listings and pins.
         tokens: Opens the token store of a sign-in.
         openers: Functions that open HTTP APIs, keyed by their configuration key.
     """
