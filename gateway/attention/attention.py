@@ -34,7 +34,6 @@ class Attention:
     Args:
         catalog: Stores disabled tools.
         plugins: The plugins; a plugin that failed to load is an issue.
-        newest: Returns the newest index build.
         change: Returns a context manager that records a change of the gateway.
     """
 
@@ -52,8 +51,7 @@ class Attention:
         """Return all issues, the most urgent first.
 
         *reports* is a folder of evaluation reports. In the newest one, tools that no request found
-        are
-        issues too.
+        are issues too.
 
         Raises:
             ClosedError: If the gateway was closed.

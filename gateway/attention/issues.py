@@ -99,7 +99,6 @@ class Issue:
     """URL for the browser of a running sign-in, or ""."""
 
     def __post_init__(self) -> None:
-        """Set the command."""
         command = _COMMANDS.get(self.action, "")
         text = f"{command} {shlex.quote(self.id)}" if command else ""
         object.__setattr__(self, "command", text)
@@ -110,13 +109,9 @@ class IssueFinder:
     """Finds the issues of one gateway at one moment.
 
     Args:
-        build: The newest index build.
-        store: Store of listings and pins.
         cached: Sources with a stored listing, keyed by server.
         owners: Owners of the servers' pins, keyed by server.
         names: Owner of the pins of exposed names.
-        rules: The host's access rules.
-        options: Policies for changed and suspicious definitions.
         addresses: URLs of running sign-ins, keyed by server.
         wall: Clock with seconds since the epoch.
     """
@@ -205,7 +200,6 @@ class IssueFinder:
             yield Issue(kind="similar", id=", ".join(keys), detail=detail, action=action)
 
     def _suspicious(self) -> Iterator[Issue]:
-        """Yield an issue for each suspicious definition that is not disabled."""
         end = "; it is left out" if self.options.on_suspicion == "block" else ""
         for server, result in self._listed.items():
             for key, reasons in result.listing.suspicions.items():

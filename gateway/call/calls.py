@@ -123,7 +123,6 @@ def _content_of(arguments: object, result: InvokeResult) -> Mapping[str, str]:
 
 
 def _clean(result: InvokeResult) -> InvokeResult:
-    """Return *result* without invisible characters (see `visible`)."""
     blocks = (
         Content(type=visible(block.type), text=visible(block.text), data=visible_json(block.data))
         for block in result.content

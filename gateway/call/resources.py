@@ -163,7 +163,6 @@ class ResourceLibrary:
         arguments: JsonObject,
         work: Callable[[], Awaitable[JsonObject]],
     ) -> JsonObject:
-        """Run *work*, which sends a request, inside the hooks."""
         snapshot = await self.snapshot()
         entity = _entity_at(snapshot, "resource" if action == "read" else "prompt", *owner)
 

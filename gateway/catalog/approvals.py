@@ -62,7 +62,6 @@ def apply_policies(
 def _notes(
     listing: Listing, changed: Mapping[str, str], blocked: set[str], server: str
 ) -> Iterator[tuple[str, Diagnostic]]:
-    """Yield the pin key and a diagnostic for each problem."""
     if COMMAND_LINE_PIN in changed:
         detail = (
             f"{server!r}: the command line or URL changed since it was approved; "

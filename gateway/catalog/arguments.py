@@ -114,7 +114,6 @@ def _find_faults(entity: Entity, arguments: dict[str, Any]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _validator(text: str, *, trusted: bool) -> Validator:
-    """Return a validator; patterns are checked only if the schema is *trusted*."""
     dialect = validator_for(json.loads(text), default=Draft202012Validator)
     # For parts with a nested "$schema", the library would use its own classes, without a budget.
     schema = json.loads(text, object_hook=_without_dialect)

@@ -335,11 +335,6 @@ def _change_detail(use: Mapping[str, object]) -> str:
 
 
 def _merge_rule(before: str, use: Mapping[str, object]) -> str:
-    """Return the rule *before* with the new values of *use*. Both rules are JSON objects.
-
-    Raises:
-        TypeError: If a value has the wrong type.
-    """
     rule = {**json.loads(before), **visible_json(use)}
     Access(**rule)
     return json.dumps(rule)

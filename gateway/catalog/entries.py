@@ -80,7 +80,6 @@ class Entry:
     """Id of the entity that contains this one."""
 
     def __post_init__(self) -> None:
-        """Check every field. Scopes may be any set, or a list as in JSON."""
         if isinstance(self.scopes, set | list | tuple) and all(map(_is_writable, self.scopes)):
             object.__setattr__(self, "scopes", frozenset(self.scopes))
         if faults := field_faults(self) or _faults(self):

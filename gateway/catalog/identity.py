@@ -138,7 +138,6 @@ def similar_names(own_names: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
 
 @lru_cache(maxsize=1 << 16)
 def _skeleton(name: str) -> str:
-    """Reduce a tool name to the letters that a reader notices."""
     folded = unicodedata.normalize("NFKC", name).casefold().translate(_LOOKALIKES)
     return "".join(word.rstrip("s") or word for word in re.split(r"[\W_]+", folded))
 

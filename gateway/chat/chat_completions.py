@@ -80,7 +80,6 @@ class ChatStreamMerger:
         yield from chunks
 
     def _text_part(self, choice: Choice) -> Choice | None:
-        """Remove tool calls and finish reason from *choice*; return None if nothing is left."""
         # Some services omit the delta, although its type is not optional.
         sent: ChoiceDelta | None = choice.delta
         delta = {} if sent is None else sent.to_dict(warnings=False)

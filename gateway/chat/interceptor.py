@@ -65,9 +65,6 @@ class InterceptedCall:
     """One call of ``post`` that requests a reply from a model.
 
     Args:
-        openai: The wrapped client, which sends the requests.
-        context: Settings of the wrapper.
-        path: URL path of the request.
         arguments: The other arguments of ``post``. Tools and messages in ``extra_body`` are handled
             like those in the body.
     """
@@ -155,7 +152,6 @@ class InterceptedCall:
                 yield output
 
     async def _ask(self) -> Any:
-        """Send the next request, and return the reply or its stream."""
         with quiet_libraries("chat"):
             try:
                 return await self._send()
@@ -190,7 +186,6 @@ class InterceptedCall:
             )
 
     def _turn_options(self) -> dict[str, Any]:
-        """Return the SDK options of the next request, without the parsing of its reply."""
         options = {key: value for key, value in self._options.items() if key != "post_parser"}
         if self._loop.turn > 1 and self._headers:
             headers = self._headers.items()
@@ -211,7 +206,6 @@ class InterceptedCall:
         return parsed
 
     def _wrap(self, content: httpx2.Response) -> Any:
-        """Return a copy of the SDK's last raw response, with *content* as its HTTP response."""
         wrapped = copy.copy(self._raw)
         wrapped.http_response = content
         # The copy may have cached the parsed reply of one turn.
@@ -257,12 +251,10 @@ class AsyncMergedStream(_Merged, AsyncStream[E], Generic[E]):
 
 
 async def _resolve(value: Any) -> Any:
-    """Await *value* if it is awaitable (async clients); otherwise return it."""
     return await value if inspect.isawaitable(value) else value
 
 
 async def _read(stream: Any) -> AsyncGenerator[Any, None]:
-    """Yield the events of a blocking or async stream, and close it."""
     if isinstance(stream, Stream):
         with stream:
             for event in stream:
@@ -304,7 +296,6 @@ class _Body(httpx2.SyncByteStream, httpx2.AsyncByteStream):
 
 
 def _response(first: httpx2.Response, **body: Any) -> httpx2.Response:
-    """Return an HTTP response with *body*, and the status and headers of *first*."""
     headers = [item for item in first.headers.multi_items() if item[0] not in _FRAMING_HEADERS]
     return httpx2.Response(first.status_code, headers=headers, request=first.request, **body)
 

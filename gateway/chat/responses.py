@@ -117,7 +117,6 @@ class ResponsesStreamMerger:
             yield self._renumber(self._end, response=final.model_copy(update=update))
 
     def _begin(self) -> Iterator[ResponseStreamEvent]:
-        """Yield the waiting opening events, unless an earlier turn's were passed on."""
         if not self.opened_as:
             for event in self._beginning:
                 self.opened_as = str(getattr(getattr(event, "response", None), "id", ""))

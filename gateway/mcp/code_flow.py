@@ -122,7 +122,6 @@ async def begin(sign_in: UserSignIn) -> str:
 async def _request_challenge(
     client: httpx2.AsyncClient, request: httpx2.Request
 ) -> httpx2.Response:
-    """Return the server's response if it refuses *request*, else a plain 401 response."""
     async with client.stream(request.method, request.url, headers=request.headers) as response:
         if response.status_code == _UNAUTHORIZED:
             await response.aread()

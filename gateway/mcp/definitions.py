@@ -269,7 +269,6 @@ def _template_schema(uri: str) -> JsonObject:
 
 
 def _prompt_schema(prompt: JsonObject, max_chars: int) -> JsonObject:
-    """Return a JSON Schema of the arguments of *prompt*."""
     properties: dict[str, JsonObject] = {}
     required: list[str] = []
     for argument in as_objects(prompt.get("arguments")):

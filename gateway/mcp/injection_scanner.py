@@ -112,7 +112,6 @@ def _read_base64(run: str) -> str:
 
 
 def _read_bytes(data: bytes) -> str:
-    """Return the readable text of *data*; empty if most is binary."""
     whole = data.decode("utf-8", "replace")
     text = "\n".join(_READABLE.findall(whole))
     return _read_drawing(text) if 2 * len(text) >= len(whole) else ""
@@ -133,7 +132,6 @@ def _is_order(part: str) -> bool:
 
 
 def _decode(text: str) -> str:
-    """Decode base64, hexadecimal digits or escapes; return "" on failure."""
     if text[0] in "%&":
         return html.unescape(unquote(text))
     with suppress(ValueError):

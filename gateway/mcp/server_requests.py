@@ -264,7 +264,6 @@ async def ask_to_sign_in(server: str, address: str, limit_s: float) -> bool:
 
 
 def _clean_request(request: types.InputRequest) -> types.InputRequest:
-    """Remove invisible characters, because a person or a model reads the request."""
     raw = request.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return type(request).model_validate(visible_json(raw), by_name=False)
 

@@ -282,7 +282,6 @@ def server_target(name: str, server: object | None, arguments: Mapping[str, obje
 
 # By hand, because importing a validation library would slow down the start.
 def _find_fault(key: str, value: object) -> str:
-    """Return a message if the argument *key* has the wrong type, else ""."""
     expected, noun = _ARGUMENT_TYPES[key]
     if not isinstance(value, expected) or (key == "args" and isinstance(value, str | bytes)):
         return f"{key} must be {noun}"

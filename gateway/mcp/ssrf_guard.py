@@ -256,7 +256,6 @@ def _private_error(host: str) -> ConfigError:
 
 
 def _is_listed(host: str, address: _Address | None, private_hosts: Iterable[str]) -> bool:
-    """Return whether *private_hosts* has the name *host*, or a network with *address*."""
     for entry in private_hosts:
         try:
             network = ipaddress.ip_network(entry.strip("[]"), strict=False)

@@ -178,7 +178,6 @@ class Supervisor(Generic[C]):
 
     @asynccontextmanager
     async def _slot(self, *, unlimited: bool) -> AsyncIterator[None]:
-        """Wait until there is a free slot, and count a use during the block."""
         if not unlimited:
             await self._acquire_slot()
         self.in_flight += 1

@@ -114,8 +114,7 @@ class Traffic:
     @contextmanager
     def answering(self) -> Iterator[bool]:
         """Count an unread answer to a server's request during the block; yield False if the
-        connection
-        has to end.
+        connection has to end.
         """
         if self._answers == _MAX_UNREAD_ANSWERS:
             self.end(f"does not read the answers to {_MAX_UNREAD_ANSWERS} requests of its own")

@@ -234,7 +234,6 @@ def _repair(text: bytes, exchange: Exchange, request_id: types.RequestId | None 
 
 
 def _repair_event(event: bytes, exchange: Exchange) -> bytes:
-    """Return the stream *event* in a form that the SDK can read."""
     lines = event.splitlines()
     data = b"\n".join(line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:"))
     if (repaired := _repair(data, exchange)) == data:

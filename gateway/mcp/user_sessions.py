@@ -78,7 +78,6 @@ class UserSessions:
 
     Args:
         target: Server. Its own authorization headers are not sent with calls of users.
-        connect: Opens a session with a target.
         address: URL at which users sign in, or "".
     """
 
@@ -283,7 +282,6 @@ class UserSessions:
     def _get_or_create(
         self, key: tuple[str, str], make: Callable[[], tuple[HttpServer, ExchangedToken | None]]
     ) -> _UserSession:
-        """Return the session with this *key*. If missing, create it from the result of *make*."""
         session = self._sessions.pop(key, None)
         if session is None:
             self._make_room()

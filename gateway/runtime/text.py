@@ -108,7 +108,6 @@ def _removable() -> re.Pattern[str]:
 
 @cache
 def _replacements() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Return the patterns of `visible` with their replacements, in order of application."""
     joiners = re.compile(
         rf"""(?=[{_JOINERS}])(?!
             (?<=[{_SHAPED_SCRIPTS}])[\u200c\u200d](?=[{_SHAPED_SCRIPTS}]|\W|\Z)

@@ -35,8 +35,6 @@ class ServerPool:
     """The configured servers and virtual servers of one gateway, as sources of *registry*.
 
     Args:
-        bridge: Owner of the event loop for the servers' sessions.
-        store: Store of the servers' listings and pins.
         tokens: Opens the token store of a sign-in.
         openers: Functions that open HTTP APIs, keyed by their configuration key.
     """
@@ -257,7 +255,6 @@ class ServerPool:
         self._next_check = -math.inf
 
     def _real_sources(self) -> dict[str, Source]:
-        """Return all sources except virtual ones, keyed by name and without their transforms."""
         return {
             name: self.cached.get(name, registration.source)
             for name, registration in self.registry.all().items()

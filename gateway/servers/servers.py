@@ -40,8 +40,6 @@ class Servers:
     """The sources of one gateway. The next search lists added ones. Safe from any thread.
 
     Args:
-        bridge: Owner of the event loop for sessions.
-        store: Store of listings, pins and entries.
         tables: Returns the objects that plugins registered for a hook, keyed by name.
         own: True if the host passed the store.
 

@@ -19,8 +19,6 @@ class UserSignIns:
     """Users' sign-ins to servers that are called with each user's own credentials.
 
     Args:
-        servers: The servers that users can sign in to.
-        bridge: Owner of the event loop for sessions.
         registry: The servers as entities, with the scopes that a caller needs.
     """
 

@@ -311,7 +311,6 @@ class CachedSource:
             raise
 
     def _note_failure(self, detail: str, began: float) -> None:
-        """Store a slow failed listing, so that later processes need not wait for it."""
         if self.options.failure_ttl_s and self.clock() - began >= _MIN_STORED_FAILURE_S:
             self._attempt(lambda: self.store.note_failure(self.key.fingerprint, detail), None)
 

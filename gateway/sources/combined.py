@@ -142,7 +142,6 @@ class CombinedSource:
         return (sources.pop(), name) if len(sources) == 1 else None
 
     def _to_uri(self, source: str, original: str) -> str:
-        """Return the URI for the resource *original* of *source*, listed or not."""
         for (kind, name), owner in self._owners.items():
             if kind == "resource" and owner == (source, original):
                 return name
@@ -176,7 +175,6 @@ class CombinedSource:
 def _merge_names(
     listings: Mapping[str, Listing],
 ) -> tuple[dict[Key, Owner], tuple[Diagnostic, ...]]:
-    """Return the owner of each name. If a qualified name is taken, add a diagnostic."""
     offers = [
         (item.kind, source, item.name)
         for source, listing in listings.items()

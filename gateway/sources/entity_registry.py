@@ -176,8 +176,6 @@ class EntityRegistry:
 
 @dataclass(frozen=True, slots=True)
 class _Governance:
-    """The host's access rules and hints for the *listed* definitions."""
-
     listed: Mapping[str, ListResult]
     rules: AccessRules
 
@@ -203,7 +201,6 @@ class _Governance:
         return limit(limit(access, whole), original)
 
     def _access_by_all_names(self, server: str, original: str, kind: Kind) -> Access:
-        """Return the access of an item, combined from the rules for all its names."""
         parts = []
         for name in self._names_of(server, original, kind):
             parts.append(self.access(server, kind, name))
@@ -212,7 +209,6 @@ class _Governance:
         return combine(parts)
 
     def _names_of(self, server: str, original: str, kind: Kind) -> Iterator[str]:
-        """Yield *original*, and the item's names from transforms."""
         yield original
         result = self.listed.get(server)
         source = result.registration.source if result else None
@@ -354,7 +350,6 @@ def _is_named_by_host(result: ListResult) -> bool:
 
 
 def _needs_storage(listed: Mapping[str, ListResult]) -> bool:
-    """Return whether bindings must be stored, because a name does not come from the host."""
     return any(
         len(result.listing.definitions) > 0 and not _is_named_by_host(result)
         for result in listed.values()

@@ -48,7 +48,6 @@ def to_json(answer: object) -> Any:
 
 
 def _without_bytes(value: object) -> object:
-    """Replace bytes as `read_bytes` does."""
     if isinstance(value, bytes | bytearray | memoryview):
         return read_bytes(value)[0]
     if isinstance(value, dict):
@@ -141,10 +140,6 @@ def _read_signature(function: Function, tool_name: str) -> inspect.Signature:
 def _read_arguments(
     tool_name: str, signature: inspect.Signature, texts: Mapping[str, str]
 ) -> tuple[TypeAdapter[Any], JsonObject]:
-    """Return a validator for the arguments of a function, and their JSON Schema.
-
-    *texts* are the descriptions of the parameters, keyed by name.
-    """
 
     def collect(**arguments: object) -> dict[str, object]:
         return arguments

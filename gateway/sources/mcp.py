@@ -47,7 +47,6 @@ class McpSource:
     Args:
         target: `StdioServer`, `HttpServer`, a server object of the mcp package, or a transport of
             the mcp package (which can be opened only once).
-        bridge: Owner of the event loop that runs the connection.
         trusted: True if the host trusts the server's description of its tools.
         clock: Monotonic clock of the circuit breaker, in seconds.
         on_change: Called on the background loop when a list of the server (such as its tools)

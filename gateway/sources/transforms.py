@@ -291,10 +291,6 @@ def _names_of_kind(listing: Listing, kind: Kind) -> set[str]:
 def _rename(
     listing: Listing, kind: Kind, rename: Callable[[str], str | None], notes: Iterable[str]
 ) -> Listing:
-    """Return *listing* with the items of *kind* renamed, and with the diagnostics *notes*.
-
-    *rename* returns the new name of an item, or None to remove it.
-    """
     owners: dict[Key, Owner] = {}
     for item in listing.definitions:
         name = rename(item.name) if item.kind == kind else item.name

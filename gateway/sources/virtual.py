@@ -271,7 +271,6 @@ class VirtualSource:
     def _notes(
         self, behind: Mapping[str, Source], digests: Mapping[str, str]
     ) -> Iterator[Diagnostic]:
-        """Yield diagnostics about failed servers and missing originals."""
         failed = set()
         for server, listing in self._listings.items():
             for note in listing.diagnostics:

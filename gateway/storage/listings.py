@@ -75,7 +75,6 @@ class Listings:
     def _read_row(
         self, fingerprint: str, listed_at: float, text: str, used_at: float
     ) -> StoredListing | None:
-        """Return the listing in a row, or None if unreadable. Remember that it was used."""
         if (now := self._wall()) - used_at > _USE_STEP_S:
             self._used[fingerprint] = now
         with suppress(ValueError, KeyError, TypeError):

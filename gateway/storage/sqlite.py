@@ -43,14 +43,12 @@ _ANY = re.compile(r"= ANY\((\?|:\w+)\)")
 
 @cache
 def _to_sqlite(statement: str) -> str:
-    """Translate *statement* to SQLite."""
     for word, replacement in _WORDS.items():
         statement = statement.replace(word, replacement)
     return _ANY.sub(r"IN (SELECT value FROM json_each(\1))", statement)
 
 
 def _encode_lists(values: Values) -> Any:
-    """Return *values* with each list encoded as JSON."""
     plain = values.items() if isinstance(values, Mapping) else enumerate(values)
     encoded = {key: json.dumps(value) if isinstance(value, list) else value for key, value in plain}
     return encoded if isinstance(values, Mapping) else [*encoded.values()]
@@ -188,7 +186,6 @@ class SqliteDatabase(Database):
         reader.close()
 
     def _open_writer(self, file: _FileId | None) -> Connection:
-        """Return the writing connection for *file*, after a migration if needed."""
         if self._writer is not None and self._writer_file != file:
             self.close()
         if self._writer is None:
