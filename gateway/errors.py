@@ -2,14 +2,23 @@
 
     GatewayError
     + ConfigError
-      + MissingExtraError, ModelFileError
+      + MissingExtraError
+      + ModelFileError
     + InvalidRequestError
-      + UnknownToolError, InvalidArgumentsError, NotApprovedError
+      + UnknownToolError
+      + InvalidArgumentsError
+      + NotApprovedError
     + LimitExceededError
     + UpstreamError
-      + UpstreamTimeoutError, UpstreamFloodError, UpstreamUnavailableError
-      + CallerError, SignInRequiredError
-    + StoreError, EmbeddingError, LoopError, ClosedError
+      + UpstreamTimeoutError
+      + UpstreamFloodError
+      + UpstreamUnavailableError
+      + CallerError
+      + SignInRequiredError
+    + StoreError
+    + EmbeddingError
+    + LoopError
+    + ClosedError
 
 Messages name the problem and the remedy, and never contain secrets, queries or argument values.
 """
