@@ -12,7 +12,7 @@ from gateway.cli.commands.lint import rules_diff
 from gateway.errors import ConfigError
 from gateway.plugins.quality import Suggestion
 from gateway.testing import ScriptedModel, Turn
-from tests.apps.cli.running import EXCEL, TIME, Place
+from tests.apps.cli.running import EXCEL, TIME, Place, Ran
 
 ASKED = """
 | request | tool |
