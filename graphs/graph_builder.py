@@ -30,6 +30,7 @@ FIELDS: Mapping[str, str] = {
     "keywords": "hints",
     "description": "description",
     "text": "text",
+    "example": "text",
 }
 """Predicates whose texts are searched, each with the index field of its texts."""
 _LabelOrder: TypeAlias = tuple[bool, bool, str, int, str, str]

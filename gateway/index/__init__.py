@@ -4,7 +4,6 @@ from gateway.index.candidates import Candidates as Candidates
 from gateway.index.candidates import CatalogVectors as CatalogVectors
 from gateway.index.candidates import VectorQuery as VectorQuery
 from gateway.index.compiler import SnapshotCompiler as SnapshotCompiler
-from gateway.index.compiler import host_names as host_names
 from gateway.index.eligibility import Eligibility as Eligibility
 from gateway.index.eligibility import Mask as Mask
 from gateway.index.eligibility import Positions as Positions
@@ -30,6 +29,7 @@ from gateway.index.texts import lexical_fields as lexical_fields
 from gateway.index.texts import name_text as name_text
 from gateway.index.tool_graph import RELIABLE_RULES as RELIABLE_RULES
 from gateway.index.tool_graph import ToolGraph as ToolGraph
+from gateway.index.tool_graph import host_names as host_names
 from gateway.index.vectors import MIN_CANDIDATES as MIN_CANDIDATES
 from gateway.index.vectors import SignSketch as SignSketch
 from gateway.index.vectors import VectorIndex as VectorIndex

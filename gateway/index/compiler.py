@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -17,6 +16,7 @@ import numpy as np
 
 from gateway.catalog.entries import LISTED
 from gateway.catalog.kinds import KINDS, row_of
+from gateway.index.added_texts import add_texts
 from gateway.index.edge_sources import EdgeSource, read_edges
 from gateway.index.eligibility import Eligibility, Trait, traits_of
 from gateway.index.entity_rows import EntityRows
@@ -24,12 +24,11 @@ from gateway.index.entity_vectors import EntityVectors, texts_of
 from gateway.index.rules import EdgeDeriver, Edges
 from gateway.index.snapshot import Snapshot
 from gateway.index.texts import document_of, lexical_fields, title_of
-from gateway.index.tool_graph import STEP_PREDICATE, ToolGraph, node_of
+from gateway.index.tool_graph import STEP_PREDICATE, ToolGraph, host_names, node_of
 from gateway.index.tool_words import Relation
 from gateway.options import GraphOptions
 from gateway.types import Diagnostic, Entity
-from gateway.types.entities import MAX_SEARCH_TEXT_CHARS
-from graphs.facts.extraction import DocumentReader, LabelResolver
+from graphs.facts.extraction import DocumentReader
 from graphs.facts.fact import Fact
 from graphs.facts.vocabulary import NO_NAMES
 from graphs.graph_builder import GraphBuilder
@@ -102,6 +101,8 @@ class SnapshotCompiler:
         self._edge_sources = edge_sources
         self._edges: list[tuple[Fact, ...] | Diagnostic] = []
         """Edges of each of `_edge_sources`, or the reason why it failed."""
+        self._faults: list[Diagnostic] = []
+        """Sources whose examples could not be read."""
         self._version = 0
         self._prepared: dict[str, _PreparedEntity] = {}
         """Entities, keyed by id, in the order of their exposed names."""
@@ -118,7 +119,7 @@ class SnapshotCompiler:
 
         Hints and rules are already applied to *entities*. *documents* may contain search texts.
         """
-        listed = _with_search_texts(entities, documents)
+        listed, self._faults = add_texts(entities, documents, self._edge_sources)
         before, entities_by_id = self._prepared, {entity.id: entity for entity in listed}
         same = {
             key: item
@@ -187,7 +188,7 @@ class SnapshotCompiler:
             server_ids=np.asarray([numbers[group] for group in groups], dtype=np.intp),
         )
         faults = (edges for edges in self._edges if isinstance(edges, Diagnostic))
-        return self.with_vectors(snapshot, (*diagnostics, *faults))
+        return self.with_vectors(snapshot, (*diagnostics, *self._faults, *faults))
 
     def _compile_texts(self, documents: Sequence[Document]) -> tuple[BM25Index, ToolGraph]:
         prepared = self._prepared.values()
@@ -265,34 +266,3 @@ def _derived_facts(node: str, edges: Edges) -> Iterator[Fact]:
             origin=rule,
             declared=False,
         )
-
-
-def host_names(entities: Sequence[Entity]) -> Mapping[str, str]:
-    """Return each entity's node, keyed by id, exposed name and unique name at the source."""
-    name_counts = Counter(entity.name for entity in entities)
-    nodes = {entity.id: node_of(entity.id) for entity in entities}
-    names = {entity.name: nodes[entity.id] for entity in entities if name_counts[entity.name] == 1}
-    names |= {entity.exposed_name: nodes[entity.id] for entity in entities}
-    return names | nodes
-
-
-def _with_search_texts(entities: Iterable[Entity], documents: Iterable[Document]) -> list[Entity]:
-    """Return *entities* with the search texts from the host's *documents*, truncated if long.
-
-    Search texts from hints and rules take precedence.
-    """
-    listed = list(entities)
-    stated = [
-        document for document in documents if document.declared and document.search_text.strip()
-    ]
-    if not stated:
-        return listed
-    labels = LabelResolver(stated, host_names(listed))
-    texts = {
-        labels.subject(document): document.search_text[:MAX_SEARCH_TEXT_CHARS]
-        for document in stated
-    }
-    for position, entity in enumerate(listed):
-        if (text := texts.get(node_of(entity.id))) and not entity.hints.search_text:
-            listed[position] = entity.with_hints(search_text=text)
-    return listed

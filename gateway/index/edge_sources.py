@@ -1,9 +1,10 @@
-"""Further sources of edges between tools, such as plugins, next to documents and rules."""
+"""Further sources of edges between tools and of example requests, such as plugins."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from gateway.errors import Failed, attempt_call
@@ -30,7 +31,7 @@ class ToolEdge:
 
 
 class EdgeSource(Protocol):
-    """A source of declared edges. Documents of the host take precedence over it."""
+    """A source of declared edges and example requests. The host's edges take precedence."""
 
     @property
     def name(self) -> str:
@@ -55,16 +56,33 @@ class EdgeSource(Protocol):
         """
         ...
 
+    def examples(self, tools: Sequence[Entity]) -> Mapping[str, Sequence[str]]:
+        """Return requests that a tool serves, keyed by its id; tools without examples are absent.
+
+        Called as `edges`, but with the tools in any order.
+        """
+        ...
+
+
+def read_examples(
+    source: EdgeSource, tools: Sequence[Entity]
+) -> Mapping[str, Sequence[str]] | Diagnostic:
+    """Return the examples of *source* for *tools*, or a diagnostic if it fails."""
+    examples = attempt_call(partial(source.examples, tools))
+    return _failure(source, "examples", examples) if isinstance(examples, Failed) else examples
+
 
 def read_edges(source: EdgeSource, tools: Sequence[Entity]) -> tuple[Fact, ...] | Diagnostic:
     """Return the edges of *source* between *tools* as declared facts, or a diagnostic if it
     fails.
     """
     facts = attempt_call(lambda: tuple(_edge_facts(source, tools)))
-    if isinstance(facts, Failed):
-        detail = f"the edges of {source.name!r} are left out: {facts.reason}"
-        return Diagnostic(stage="graph", code="plugin_failed", detail=detail)
-    return facts
+    return _failure(source, "edges", facts) if isinstance(facts, Failed) else facts
+
+
+def _failure(source: EdgeSource, what: str, failed: Failed) -> Diagnostic:
+    detail = f"the {what} of {source.name!r} are left out: {failed.reason}"
+    return Diagnostic(stage="graph", code="plugin_failed", detail=detail)
 
 
 def _edge_facts(source: EdgeSource, tools: Sequence[Entity]) -> Iterator[Fact]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 from urllib.parse import quote, unquote
 
 from gateway.index.eligibility import Mask, passes_all
-from gateway.types import PathStep
+from gateway.types import Entity, PathStep
 from graphs.facts.fact import Fact
 from graphs.graph import EdgeRole, GraphIndex, Network, network_of
 from graphs.graph_builder import FIELDS
@@ -158,3 +159,12 @@ def node_of(entity_id: str) -> str:
     """Return the graph node of the entity with this id."""
     # Interned to save memory, because many edges share the string.
     return sys.intern(NODE_BASE + quote(entity_id, safe="/"))
+
+
+def host_names(entities: Sequence[Entity]) -> Mapping[str, str]:
+    """Return each entity's node, keyed by id, exposed name and unique name at the source."""
+    name_counts = Counter(entity.name for entity in entities)
+    nodes = {entity.id: node_of(entity.id) for entity in entities}
+    names = {entity.name: nodes[entity.id] for entity in entities if name_counts[entity.name] == 1}
+    names |= {entity.exposed_name: nodes[entity.id] for entity in entities}
+    return names | nodes

@@ -81,6 +81,7 @@ PREDICATES: Mapping[str, Predicate] = _table(
     ("keywords", "schema:keywords", "text", 1.0),
     ("description", "schema:description", "text", 1.0),
     ("text", "schema:text", "text", 1.0),
+    ("example", "skos:example", "text", 1.0),
     ("datePublished", "schema:datePublished", "text", 1.0),
     ("dateModified", "schema:dateModified", "text", 1.0),
     ("sourceProject", "tg:sourceProject", "text", 1.0),

@@ -20,9 +20,8 @@ from gateway.cli.session import CatalogSession, open_session
 from gateway.cli.tables import document, pairs, table
 from gateway.config.config_file import read_text, write_text
 from gateway.errors import ConfigError, missing_plugin
-from gateway.index.compiler import host_names
 from gateway.index.graph_documents import graph_of, load_proposals
-from gateway.index.tool_graph import STEP_PREDICATE, ToolGraph
+from gateway.index.tool_graph import STEP_PREDICATE, ToolGraph, host_names
 from gateway.mcp.json_fetch import ask_endpoint
 from gateway.plugins.graph_tools.edge_proposals import batches
 from gateway.plugins.graph_tools.graph_view import GraphView, rule_of

@@ -1,7 +1,8 @@
-"""The bundled documents, and the edges that they declare in a catalog.
+"""The bundled documents: edges and example requests for the tools of well-known servers.
 
 * A document lists the tools by which it recognizes its server, as ``graph_entities``. It applies to
-  each server that lists all of them. Therefore a server with a similar name gets nothing.
+  each server that has all of them, if it names at least half of the server's tools. Therefore a
+  server with a similar name gets nothing.
 * If several documents apply to a server, the one that names most of its tools is used.
 * Edges connect tools of one server only. Edges to missing tools are ignored, so that a document
   fits several versions of its server.
@@ -11,12 +12,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, KeysView, Sequence
+from collections.abc import Collection, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
 import graphs
+from gateway.index.added_texts import EXAMPLE_PREDICATE
 from gateway.index.edge_sources import ToolEdge
 from gateway.runtime.text import digest
 from gateway.types import Entity
@@ -47,15 +49,20 @@ class ServerDocument:
         return frozenset(re.split(r",\s*", found[1])) if found else frozenset()
 
     @cached_property
-    def edges(self) -> tuple[graphs.Edge, ...]:
-        """Edges between names of tools."""
+    def statements(self) -> tuple[graphs.Edge, ...]:
+        """Edges between names of tools, and example requests for names of tools."""
         return graphs.parse(self.text, path=self.name).edges
 
     @cached_property
     def tools(self) -> frozenset[str]:
         """Names of all tools in the document."""
-        ends = {end for edge in self.edges for end in (edge.subject, edge.object)}
-        return self.fingerprint | ends
+        edges = [edge for edge in self.statements if edge.predicate != EXAMPLE_PREDICATE]
+        ends = (statement.subject for statement in self.statements)
+        return self.fingerprint.union(ends, (edge.object for edge in edges))
+
+    def is_about(self, names: KeysView[str]) -> bool:
+        """Return whether the document applies to a server with tools of these *names*."""
+        return self.fingerprint <= names and 2 * len(names & self.tools) >= len(names)
 
 
 def document_about(names: Collection[str]) -> Path | None:
@@ -81,7 +88,7 @@ def bundled_documents() -> tuple[ServerDocument, ...]:
     )
 
 
-class BundledEdges:
+class BundledKnowledge:
     """The `EdgeSource` of the bundled documents."""
 
     name = "bundled"
@@ -94,25 +101,38 @@ class BundledEdges:
 
     def edges(self, tools: Sequence[Entity]) -> Iterator[ToolEdge]:
         """Yield the edges of the document that applies to each server, if there is one."""
-        servers: defaultdict[str, dict[str, str]] = defaultdict(dict)
-        for tool in tools:
-            if tool.kind == "tool":
-                servers[tool.server].setdefault(tool.name, tool.id)
-        for ids in servers.values():
-            if document := _document_for(ids.keys()):
-                for edge in document.edges:
-                    if edge.subject in ids and edge.object in ids:
-                        yield ToolEdge(
-                            subject=ids[edge.subject],
-                            predicate=edge.predicate,
-                            object=ids[edge.object],
-                            weight=WEIGHT * edge.weight,
-                            path=document.name,
-                            line=edge.line,
-                        )
+        for document, ids in _recognized_servers(tools):
+            for edge in document.statements:
+                if edge.subject in ids and edge.object in ids:
+                    yield ToolEdge(
+                        subject=ids[edge.subject],
+                        predicate=edge.predicate,
+                        object=ids[edge.object],
+                        weight=WEIGHT * edge.weight,
+                        path=document.name,
+                        line=edge.line,
+                    )
+
+    def examples(self, tools: Sequence[Entity]) -> Mapping[str, Sequence[str]]:
+        """Return the example requests in the document that applies to each server."""
+        examples: defaultdict[str, list[str]] = defaultdict(list)
+        for document, ids in _recognized_servers(tools):
+            for statement in document.statements:
+                if statement.predicate == EXAMPLE_PREDICATE and statement.subject in ids:
+                    examples[ids[statement.subject]].append(statement.object)
+        return examples
 
 
-def _document_for(names: KeysView[str]) -> ServerDocument | None:
-    """Return the document that applies to a server with tools of these *names*."""
-    fitting = (document for document in bundled_documents() if document.fingerprint <= names)
-    return max(fitting, key=lambda document: len(document.tools & names), default=None)
+def _recognized_servers(
+    tools: Sequence[Entity],
+) -> Iterator[tuple[ServerDocument, Mapping[str, str]]]:
+    """Yield the document of each known server, and the ids of its tools, keyed by name."""
+    servers: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for tool in tools:
+        if tool.kind == "tool":
+            servers[tool.server].setdefault(tool.name, tool.id)
+    for ids in servers.values():
+        names = ids.keys()
+        fitting = [document for document in bundled_documents() if document.is_about(names)]
+        if fitting:
+            yield max(fitting, key=lambda each: len(each.tools & names)), ids

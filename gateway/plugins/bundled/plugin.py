@@ -1,4 +1,4 @@
-"""Plugin ``bundled``: edges between the tools of well-known servers."""
+"""Plugin ``bundled``: edges and example requests for the tools of well-known servers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ def register_edges(options: object) -> Sequence[object]:
     """Register the bundled documents, unless `GraphOptions.bundled` is False."""
     if not getattr(options, "bundled", True):
         return ()
-    from gateway.plugins.bundled.documents import BundledEdges  # noqa: PLC0415  (only a gateway needs it, no command)
+    from gateway.plugins.bundled.documents import BundledKnowledge  # noqa: PLC0415  (only a gateway needs it, no command)
 
-    return (BundledEdges(),)
+    return (BundledKnowledge(),)

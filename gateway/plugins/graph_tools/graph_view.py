@@ -15,10 +15,9 @@ from pathlib import Path
 
 import graphs
 from gateway.errors import InvalidRequestError
-from gateway.index.compiler import host_names
 from gateway.index.graph_documents import graph_of, node_named
 from gateway.index.snapshot import Snapshot
-from gateway.index.tool_graph import STEP_PREDICATE, ToolGraph, node_of
+from gateway.index.tool_graph import STEP_PREDICATE, ToolGraph, host_names, node_of
 from gateway.plugins.graph_tools.edge_proposals import GraphEdit, Verdict, plan_edit
 from gateway.search.learned import LearnedSteps
 from gateway.types import Caller

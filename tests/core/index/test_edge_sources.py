@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
@@ -24,13 +24,15 @@ NEXT = ToolEdge(
 
 @dataclass
 class PluginEdges:
-    """An `EdgeSource` with fixed edges. It counts how often it is called."""
+    """An `EdgeSource` with fixed edges and examples. It counts the calls of `edges`."""
 
     stated: Sequence[ToolEdge]
     name: str = "acme"
     order: int = 0
     version: str = "1"
     calls: int = 0
+    requests: Sequence[str] = ()
+    """Examples of the tool ``ask``."""
 
     def edges(self, tools: Sequence[Entity]) -> Iterable[ToolEdge]:
         """Return the fixed edges."""
@@ -38,6 +40,12 @@ class PluginEdges:
         if not self.stated:
             raise LookupError("no edges")
         return self.stated
+
+    def examples(self, tools: Sequence[Entity]) -> Mapping[str, Sequence[str]]:
+        """Return the fixed examples."""
+        if not self.stated:
+            raise LookupError("no examples")
+        return {ASK.id: self.requests}
 
 
 def compile_with(
@@ -101,10 +109,13 @@ def test_a_failing_plugin_loses_its_edges_with_a_diagnostic() -> None:
     snapshot = compile_with(PluginEdges([], name="broken"), PluginEdges([NEXT]))
 
     assert ["acme"] == [origin for *_, origin in edges(snapshot)]
-    (note,) = snapshot.diagnostics
-    assert ("graph", "plugin_failed") == (note.stage, note.code)
-    assert "'broken'" in note.detail
-    assert "LookupError" in note.detail
+    assert {("graph", "plugin_failed")} == {
+        (note.stage, note.code) for note in snapshot.diagnostics
+    }
+    assert [
+        "the examples of 'broken' are left out: LookupError",
+        "the edges of 'broken' are left out: LookupError",
+    ] == [note.detail for note in snapshot.diagnostics]
 
 
 def test_edges_are_read_again_only_if_the_catalog_changed() -> None:
@@ -118,3 +129,26 @@ def test_edges_are_read_again_only_if_the_catalog_changed() -> None:
 
     assert 2 == source.calls
     assert [1, 1, 2] == [len(edges(snapshot)) for snapshot in snapshots]
+
+
+def test_examples_of_plugins_follow_those_of_hints_and_documents() -> None:
+    """A tool without added examples stays the same object."""
+    asking = ASK.with_hints(examples=("may I ask", "a question"))
+    plan = Document(
+        id="plan",
+        title="plan",
+        edges=(Edge(subject=ASK.id, predicate="example", object="tell me"),),
+    )
+    hidden = Document(
+        id="odd",
+        title="odd",
+        declared=False,
+        edges=(Edge(subject=ASK.id, predicate="example", object="send money"),),
+    )
+    source = PluginEdges([NEXT], requests=("say it", "may I ask"))
+
+    snapshot = compile_with(source, documents=[plan, hidden], tools=[asking, PAY])
+
+    (first, second) = snapshot.entities
+    assert ("may I ask", "a question", "tell me", "say it") == first.hints.examples
+    assert second is PAY

@@ -32,13 +32,25 @@ def fingerprint(document: graphs.Document) -> set[str]:
     return {link.target for link in document.entities}
 
 
+def relations(document: graphs.Document) -> list[graphs.Edge]:
+    return [edge for edge in document.edges if edge.predicate != "example"]
+
+
+def examples(document: graphs.Document) -> dict[str, list[str]]:
+    """Return the example requests of each tool, keyed by name."""
+    found: dict[str, list[str]] = {}
+    for edge in document.edges:
+        if edge.predicate == "example":
+            found.setdefault(edge.subject, []).append(edge.object)
+    return found
+
+
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_document_names_only_tools_of_its_server(name: str) -> None:
     document, tools = DOCUMENTS[name], set(LISTINGS[name])
 
-    ends = {end for edge in document.edges for end in (edge.subject, edge.object)}
-    assert ends | fingerprint(document) <= tools
-    assert ends
+    ends = {end for edge in relations(document) for end in (edge.subject, edge.object)}
+    assert ends | fingerprint(document) | examples(document).keys() <= tools
     assert document.aliases
     assert document.modified
     assert () == document.notices
@@ -46,9 +58,14 @@ def test_document_names_only_tools_of_its_server(name: str) -> None:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_fingerprint_identifies_one_server(name: str) -> None:
-    tools = fingerprint(DOCUMENTS[name])
+    """A server with further tools, such as basic-memory with ``fetch``, is another one."""
+    tools, known = fingerprint(DOCUMENTS[name]), examples(DOCUMENTS[name]).keys()
 
-    assert [name] == [server for server, names in LISTINGS.items() if tools <= set(names)]
+    assert [name] == [
+        server
+        for server, names in LISTINGS.items()
+        if tools <= set(names) and 2 * len(known & set(names)) >= len(names)
+    ]
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -56,7 +73,7 @@ def test_document_has_no_doubtful_edges(name: str) -> None:
     """An edge is stated once, does not lead back to its tool and does not undo a creation. A tool
     has few next steps.
     """
-    edges = DOCUMENTS[name].edges
+    edges = relations(DOCUMENTS[name])
     pairs = [
         (edge.predicate, *sorted((edge.subject, edge.object)))
         if edge.predicate == "relatedTo"
@@ -73,9 +90,20 @@ def test_document_has_no_doubtful_edges(name: str) -> None:
     assert [] == [edge for edge in creations if edge.object.startswith(UNDONE)]
 
 
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_each_tool_has_two_or_three_short_examples(name: str) -> None:
+    texts = examples(DOCUMENTS[name])
+
+    assert set(LISTINGS[name]) == texts.keys()
+    assert {2, 3} >= {len(requests) for requests in texts.values()}
+    every = [request for requests in texts.values() for request in requests]
+    assert len(every) == len({*every})
+    assert all(3 <= len(request.split()) <= 20 for request in every)
+
+
 def test_many_servers_have_next_steps_or_prerequisites() -> None:
     steps = [
-        sum(edge.predicate != "relatedTo" for edge in document.edges)
+        sum(edge.predicate != "relatedTo" for edge in relations(document))
         for document in DOCUMENTS.values()
     ]
 
@@ -126,6 +154,28 @@ async def test_server_with_a_well_known_name_gets_nothing(open_gateway: OpenGate
     result = await search_git(open_gateway, tools)
 
     assert () == result.prerequisites
+
+
+async def test_server_with_the_tools_of_many_servers_gets_nothing(
+    open_gateway: OpenGateway,
+) -> None:
+    """A document names at least half of the tools of its server."""
+    result = await search_git(open_gateway, [*LISTINGS["git"], *LISTINGS["slack"]])
+    many = await search_git(open_gateway, [*LISTINGS["git"], *LISTINGS["excel"]])
+
+    assert () != result.prerequisites
+    assert () == many.prerequisites
+
+
+async def test_examples_are_searched(open_gateway: OpenGateway) -> None:
+    """The request has no word in common with the tool."""
+    gateway = open_gateway(strategy="graph")
+    gateway.add_source(ListSource("git", tuple(map(tool, LISTINGS["git"]))))
+    (request, *_) = examples(DOCUMENTS["git"])["git_log"]
+
+    result = await gateway.search(request, limit=1)
+
+    assert ["git/git_log"] == [match.id for match in result.matches]
 
 
 async def test_edges_to_tools_that_a_version_lacks_are_ignored(open_gateway: OpenGateway) -> None:
