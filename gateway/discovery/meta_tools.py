@@ -120,7 +120,10 @@ _QUERY: JsonObject = {
     "queries": {
         "type": "array",
         "items": {"type": "string"},
-        "description": "Instead of query: one search for each step of a longer task.",
+        "description": (
+            "Instead of query: one query for each step, also for steps that the user did not name: "
+            "find the id, save the file, calculate."
+        ),
     },
 }
 

@@ -54,7 +54,7 @@ class Caches:
     The key of a result contains its gateway.
     """
 
-    normalized: Cache[str]
+    normalized: Cache[tuple[str, ...]]
     embeddings: Cache[Vector]
     results: Cache[SearchResult]
 

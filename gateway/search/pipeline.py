@@ -27,7 +27,7 @@ from gateway.search import retrieve
 from gateway.search.expand.supplements import Gatherer, Supplements
 from gateway.search.explanation import evidence_ranks, filtered_entities
 from gateway.search.learned import NO_SIGNALS, UsageSignals
-from gateway.search.query import Correct, Query
+from gateway.search.query import Correct, Query, split_steps
 from gateway.search.rank import policies
 from gateway.search.rank.copies import move_copies
 from gateway.search.rank.display import Chosen, best_of_each, choose
@@ -41,7 +41,8 @@ from gateway.types import Code, Diagnostic, RankingMode, SearchRequest, SearchRe
 from gateway.types.caller import all_seen_by
 from graphs.lexical.query import AnalyzedQuery, Hits
 
-Rewrite = Callable[[str], Awaitable[str]]
+Rewrite = Callable[[str], Awaitable[tuple[str, ...]]]
+"""Returns the English form of a query: one text, or one for each step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,19 +131,26 @@ class Search:
 
     async def _prepare(self, state: SearchState, texts: Sequence[str]) -> list[Query]:
         """Return a query with all its forms for each text. Only a single one gets clauses."""
-        rewritten: Sequence[str | None] = texts
+        rewritten: Sequence[tuple[str, ...] | None] = [(text,) for text in texts]
         if self.normalize is not None and state.request.queries:
             works = [self.normalize(text) for text in texts]
             code: Code = "query_normalization_failed"
             rewritten = await state.attempt_stage("normalize", code, works)
         queries = []
-        for text, english in zip(texts, rewritten, strict=True):
-            if english not in {None, text}:
+        for text, lines in zip(texts, rewritten, strict=True):
+            if lines not in {None, (text,)}:
                 state.add_diagnostic("normalize", "query_normalized")
             corrected, context = self._correct(state, text), state.request.context
-            query = Query(text=text, corrected=corrected, english=english or text, context=context)
+            english, *steps = lines or (text,)
+            query = Query(text=text, corrected=corrected, english=english, context=context)
             queries.append(query.compare_words())
+            if len(texts) == 1 and self._may_split(state.request):
+                queries += split_steps(queries.pop(), [english, *steps]) if steps else ()
         return [query.split() for query in queries] if len(queries) == 1 else queries
+
+    def _may_split(self, request: SearchRequest) -> bool:
+        """Return whether the steps of a query may be ranked apart."""
+        return request.ranking == "strategy" and not request.display_limit
 
     def _correct(self, state: SearchState, text: str) -> str:
         if self.correct is None or not text:

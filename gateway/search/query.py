@@ -177,6 +177,17 @@ class Query:
         return self._tokens[text]
 
 
+def split_steps(query: Query, steps: Sequence[str]) -> list[Query]:
+    """Return a query for each of *steps*, the English form of *query* in several lines.
+
+    If a step seems to have another meaning than the query, the query itself is the last one.
+    """
+    queries = [Query(text=step, context=query.context) for step in steps]
+    alone = replace(query, english=query.text, contradicts=False)
+    compared = (replace(query, english=step).compare_words() for step in steps)
+    return [*queries, alone] if any(form.contradicts for form in compared) else queries
+
+
 def split_clauses(text: str) -> tuple[str, ...]:
     """Split a long request into its clauses. Return () for a short request or a single clause."""
     if _count_words(text) <= parameters.LONG_REQUEST_WORDS:

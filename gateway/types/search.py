@@ -203,7 +203,8 @@ class SearchResult:
     diagnostics: tuple[Diagnostic, ...] = ()
     counts: Counts = field(default_factory=Counts)
     normalized: tuple[str, ...] = ()
-    """Each query in English if the normalizer changed it, else the original."""
+    """Each query in English if the normalizer changed it, else the original. A single query may
+    have become several: its steps."""
     stages: Mapping[str, float] = field(default_factory=dict, compare=False)
     """Seconds in each stage, keyed by name."""
     nearest: Match | None = None

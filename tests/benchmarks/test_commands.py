@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from benchmarks import (
     poisoning,
     quality,
     retrieval,
+    steps,
     tuning,
 )
 from benchmarks.data import read
@@ -82,6 +84,19 @@ def test_tool_is_followed_by_its_prerequisites_from_given_edges(tmp_path: Path) 
     assert isinstance(output, list)
     assert ("t3", {"t1", "t2"}) == (output[0], set(output[1:3]))
     assert none != output
+
+
+def test_steps_of_a_request_are_compared_with_its_text() -> None:
+    benchmark = read(FIXTURE)
+    (wanted,) = [tool["name"] for tool in benchmark.tools if tool["id"] == "t1"]
+
+    rows = asyncio.run(steps.measure(benchmark, {"q1": [str(wanted)]}, None))
+
+    assert ["text", "steps"] == [row["searched by"] for row in rows]
+    assert all(0 <= float(str(row["recall@5"])) <= 100 for row in rows)
+    assert {"mcp_bench": 80, "nestful": 80} == {
+        name: len(steps.written_steps(name)) for name in ("mcp_bench", "nestful")
+    }
 
 
 def test_small_catalogs_show_declared_next_steps() -> None:

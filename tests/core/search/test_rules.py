@@ -262,6 +262,42 @@ async def test_rewrite_does_not_contradict_if_its_vector_is_near_the_query(
     assert is_near == ("get_weather" not in by_graph)
 
 
+@pytest.mark.requirement("auto:rule-6")
+@pytest.mark.parametrize("strategy", ["auto", "graph"])
+async def test_rewrite_with_several_steps_becomes_several_queries(
+    open_gateway: OpenGateway, catalog: Catalog, strategy: str
+) -> None:
+    """The best match of each step comes first. The query stays if a step has other words."""
+    asked, steps = "рейс та лист", ("search flights", "send an e-mail")
+    english = "search flights and send an e-mail about them"
+    normalizer = TableNormalizer({asked: "\n".join(steps), english: "\n".join(steps)})
+    gateway = open_gateway(
+        catalog, strategy=strategy, embedder=HashingEmbedder(), normalizer=normalizer
+    )
+
+    translated = await gateway.search(asked)
+    shortened = await gateway.search(english)
+
+    assert ["search_flights", "send_email"] == names(translated)[:2] == names(shortened)[:2]
+    assert ((*steps, asked), steps) == (translated.normalized, shortened.normalized)
+    assert len(names(translated)) == len({*names(translated)})
+
+
+async def test_steps_of_a_rewrite_are_one_query_where_one_ranking_is_displayed(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    normalizer = TableNormalizer({"рейс та лист": "search flights\nsend an e-mail"})
+    gateway = open_gateway(
+        catalog, strategy="auto", embedder=HashingEmbedder(), normalizer=normalizer
+    )
+
+    displayed = await gateway.search("рейс та лист", limit=12, display_limit=3)
+    several = await gateway.search(queries=["рейс та лист", "play music"])
+
+    assert ("search flights",) == displayed.normalized
+    assert ("search flights", "play music") == several.normalized
+
+
 @pytest.mark.requirement("edge:no-normalizer-keeps-the-query")
 async def test_query_is_unchanged_without_a_normalizer(
     gateway: Gateway, embedder: HashingEmbedder
