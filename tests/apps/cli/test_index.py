@@ -15,8 +15,8 @@ def test_index_build_embeds_nothing_again_until_a_rebuild(place: Place) -> None:
     ]
 
     assert [OK] * 3 == [ran.code for ran in runs]
-    # Two texts each for two tools and their server.
-    assert [6, 0, 6] == [ran.json["embedded_texts"] for ran in runs]
+    # Two texts each for two tools and their server, and three bundled examples of each tool.
+    assert [12, 0, 12] == [ran.json["embedded_texts"] for ran in runs]
     assert [3, 3, 3] == [ran.json["vectors"] for ran in runs]
 
 
@@ -27,7 +27,7 @@ def test_index_show_works_without_a_configuration(place: Place) -> None:
     data = place.run("index", "show", "--json").json
 
     assert output.code == OK
-    assert (6, str(place.cache / "vectors.sqlite3")) == (data["vectors"], data["store"])
+    assert (12, str(place.cache / "vectors.sqlite3")) == (data["vectors"], data["store"])
     assert data["bytes"] > 0
     assert "vectors.sqlite3" in output.out
 
