@@ -218,7 +218,7 @@ class Gateway:
         display_limit: int = 0,
         caller: Caller = ANYONE,
         explain: bool | Caller = False,
-        wait: bool = True,
+        wait: bool | float = True,
         task: str | None = "",
     ) -> SearchResult:
         """Find tools. The ``diagnostics`` of the result contain the problems of optional stages.
@@ -235,7 +235,8 @@ class Gateway:
             display_limit: Number of the *limit* matches to return, without supplements; 0 is all.
             caller: The user for whom the search is made.
             explain: Fill ``scoring``, ``ranks``, ``filtered``, for *caller* or the given `Caller`.
-            wait: Wait until new tools are embedded, unless ``first_search`` is ``words``.
+            wait: Wait until new tools are embedded (unless ``first_search`` is ``words``); or wait
+                for at most this number of seconds, if few tools are embedded.
             task: As for `invoke`; None does not record the search.
 
         Raises:
