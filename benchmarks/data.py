@@ -67,13 +67,30 @@ def read(folder: Path, *, extra: Sequence[Path] = (), limit: int = 0) -> Benchma
     if limit:
         queries = sorted(queries, key=lambda query: _hash(str(query["id"])))[:limit]
     edges = folder / "edges.jsonl"
+    return _benchmark(
+        folder.name, tools, queries=queries, edges=tuple(rows(edges)) if edges.exists() else ()
+    )
+
+
+def read_catalog(path: Path) -> Benchmark:
+    """Read a file of tools, without queries.
+
+    Raises:
+        ConfigError: If the file is missing.
+    """
+    return _benchmark(path.parent.name, {str(row["id"]): row for row in rows(path)})
+
+
+def _benchmark(
+    name: str, tools: Mapping[str, Row], *, queries: Sequence[Row] = (), edges: Sequence[Row] = ()
+) -> Benchmark:
     servers = _servers(tools.values())
     entity_ids = {key: f"{servers[key]}/{tool['name']}" for key, tool in tools.items()}
     return Benchmark(
-        name=folder.name,
+        name=name,
         tools=tuple(tools.values()),
         queries=tuple(queries),
-        edges=tuple(rows(edges)) if edges.exists() else (),
+        edges=tuple(edges),
         servers=servers,
         entity_ids=entity_ids,
         tool_ids={entity: tool for tool, entity in entity_ids.items()},

@@ -1,6 +1,10 @@
 """Errors of the package `graphs`.
 
-GraphError ├── DocumentError ├── QueryError │   └── QueryTimeoutError └── ExtraError
+    GraphError
+    + DocumentError
+    + QueryError
+      + QueryTimeoutError
+    + ExtraError
 
 An unreadable rule of a document does not raise an error. It is skipped with a `Notice`.
 """
@@ -42,7 +46,7 @@ class Notice:
 
 
 class GraphError(Exception):
-    """Base class of the errors of graphs. The message contains a remedy."""
+    """Base class of the errors of graphs. Most messages contain a remedy."""
 
 
 class DocumentError(GraphError):
@@ -55,7 +59,7 @@ class DocumentError(GraphError):
         self.line = line
         """Line number, from 1; 0 if the problem concerns the whole document."""
         self.detail = detail
-        """Problem and remedy, without the path and line."""
+        """Problem, and a remedy if known, without the path and line."""
 
 
 class QueryError(GraphError):

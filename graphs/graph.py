@@ -46,7 +46,7 @@ class GraphIndex:
     texts: BM25Index
     """Index of the searched texts of the nodes in `documents`."""
     statements: Callable[[], Iterable[Iterable[Fact]]] = tuple
-    """Returns the facts of the graph, grouped by source."""
+    """Returns the facts of all sources, grouped by source, with duplicates and forbidden facts."""
     forbidden: frozenset[Triple] = frozenset()
     """Edges that the host forbids: subject, predicate (empty for every predicate) and object."""
     _members: dict[tuple[str, str], tuple[Fact, ...]] = field(default_factory=dict, repr=False)

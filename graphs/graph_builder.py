@@ -182,9 +182,10 @@ class GraphBuilder:
         return self._edges[1]
 
     def index(self, rows: Mapping[str, object]) -> BM25Index:
-        """Index the texts of *rows*, which are arguments of ``fields``, keyed by node id.
+        """Index the texts that ``fields`` returns for *rows*, which are keyed by node id.
 
-        Only new row objects are tokenized.
+        A row object of the last build is tokenized again only if its added texts changed or the
+        vocabulary was cleared.
         """
         self._forget_unused()
         return self._index(rows, {})

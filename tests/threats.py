@@ -189,7 +189,7 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "core/mcp/test_error_mapping.py": "huge_message_of_a_server_is_not_held_in_memory "
                 "hostile_server_does_not_affect_other_servers",
-                "core/mcp/test_mcp_hostile.py": "endless_listing_is_cut "
+                "core/mcp/test_mcp_hostile.py": "endless_or_too_long_listing_is_cut "
                 "timeout_of_a_silent_server_names_the_option",
                 "core/mcp/test_floods.py": "flooding_server_is_disconnected_and_skipped",
                 "apps/cli/test_serve.py": "sigterm_ends_flooding_and_hanging_servers",

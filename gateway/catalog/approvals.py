@@ -14,7 +14,8 @@ from gateway.types import Diagnostic, Kind
 from gateway.types.listing import Listing, pin_key
 
 COMMAND_LINE_PIN = ""
-"""Name under which the digest of a server's command line is pinned."""
+"""Name under which the digest of a server's command line, or of its URL, header names and sign-in
+settings, is pinned."""
 
 
 def apply_policies(
@@ -27,7 +28,7 @@ def apply_policies(
     Args:
         listing: The listing as received.
         changed: The remedy for each definition that differs from the approved one, keyed by
-            `pin_key`, or by `COMMAND_LINE_PIN` for the command line. An empty remedy means an
+            `pin_key`, or by `COMMAND_LINE_PIN` for the command or URL. An empty remedy means an
             approval.
         server: Name of the server, for messages.
         options: The policies ``on_change`` and ``on_suspicion``.

@@ -28,9 +28,10 @@ class ChangeReport:
     """Outcome of a change of several entities."""
 
     changed: tuple[str, ...]
-    """Ids of the entities that now have the requested values."""
+    """Ids of the entities for which the new values were stored. Other rules may still override the
+    values: a tool of a disabled server stays disabled."""
     failed: Mapping[str, str]
-    """Reasons why the other entities were not changed, keyed by id."""
+    """Reasons why other entities were not changed, or kept a removed tag, keyed by id."""
 
 
 class View(Protocol):
@@ -75,9 +76,9 @@ class Entries(Protocol):
 
 @dataclass(eq=False, repr=False)
 class Catalog:
-    """All entities of one gateway for reading, entries and access rules for changes.
+    """Catalog of one gateway. All entities can be read; entries and access rules can be changed.
 
-    Methods that use the store may raise `StoreError`, and `ClosedError` after the gateway was
+    Methods may raise `StoreError` if the store fails, and `ClosedError` after the gateway was
     closed.
 
     Args:

@@ -129,8 +129,9 @@ def _metadata_fault(metadata: JsonObject) -> str:
 
 
 def clean_entry(entry: Entry) -> Entry:
-    """Return *entry* without invisible characters and with texts (but not metadata) cut to their
-    maximum length.
+    """Return *entry* with title, description, hints and metadata without invisible characters.
+
+    All of these except the metadata are also cut to their maximum length.
     """
     hints = entry.hints
     lists: dict[str, Any] = {

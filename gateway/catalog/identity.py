@@ -3,8 +3,8 @@
 * A resource's URI is ``gateway:/SERVER/URI``, with the server's own URI unchanged, so that clients
   can expand templates. A prompt is called ``SERVER/NAME``. Server names contain no slash.
 * An exposed name is the name by which models call a tool. It has at most 64 characters of
-  ``[A-Za-z0-9_-]`` (OpenAI's rule for functions), and is unique even without case. The order of
-  registration has no effect on it.
+  ``[A-Za-z0-9_-]`` (OpenAI's rule for functions), and is unique even without case. The first
+  tool with a name keeps it. Among tools that arrive together, the order has no effect.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SERVER_KINDS = frozenset({"server", "virtual_server"})
 """Kinds of entities that have tools."""
 MAX_NAME = 64
 _PLAIN_NAME = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9_-]{{0,{MAX_NAME - 2}}}[A-Za-z0-9])?")
-"""Pattern of names that are exposed unchanged."""
+"""Pattern of names that are exposed unchanged unless they are reserved or another tool has them."""
 _NO_HOLDERS: Mapping[str, str] = {}
 _UNPINNED = frozenset({"search_text", "open_world"})
 _LOOKALIKES = str.maketrans(

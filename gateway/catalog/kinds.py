@@ -32,7 +32,8 @@ class KindRow:
     callable: bool = False
     """True if `invoke` can call entities of this kind."""
     graph: bool = True
-    """True if each entity becomes a document of the graph."""
+    """True if entities of this kind become nodes of the graph. Tools known only from the entry of
+    their server never do."""
     embedded: tuple[Field, ...]
     """Fields whose texts are embedded together, in this order. Long texts lose their end."""
     leaning: tuple[Field, ...] = ("name",)

@@ -16,9 +16,11 @@ from gateway.types import Access, Caller, Entity, Filters
 from gateway.types.access import NO_ACCESS_RULE, combine
 
 Audience = tuple[int, ...]
-"""Key that is equal for callers that may see the same entities; it has no other meaning."""
+"""Key of the policies that apply to a caller. Policies hide the same entities from callers with
+equal keys. Required scopes are not part of the key."""
 Classes = NDArray[np.intp]
-"""Visibility class of each entity, shape (n,). A caller sees all entities of a class, or none."""
+"""Visibility class of each entity, shape (n,). Policies hide either all entities of a class from a
+caller, or no entity of the class."""
 Party: TypeAlias = Caller | Filters
 """A caller, or filters that contain the caller's user, tenant and scopes."""
 
@@ -40,14 +42,14 @@ class Visibility:
 
     @property
     def hiding(self) -> tuple[object, ...]:
-        """Key that is equal as long as the same entities are hidden from the same callers.
+        """Key of the policies that hide entities. Equal keys hide the same from the same callers.
 
         Empty if nothing is hidden. A saved index is only used with an equal key.
         """
         return ()
 
     def audience(self, _: Party) -> Audience:
-        """Return a key that is equal for callers that may see the same entities."""
+        """Return the key of a caller; see `Audience`."""
         return ()
 
     def shared(self, filters: Filters) -> Filters:
@@ -72,7 +74,10 @@ class Visibility:
         raise NotImplementedError
 
     def may_deny(self, entity: Entity) -> bool:
-        """Return whether *entity* is hidden from any caller. Called only if something is hidden."""
+        """Return whether some callers may not see *entity*. True is allowed if this is unknown.
+
+        Called only if something is hidden.
+        """
         raise NotImplementedError
 
 

@@ -130,7 +130,7 @@ class Snapshot:
         return mask & self._audience_mask(self.visibility.audience(filters))
 
     def audience(self, caller: Party) -> tuple[frozenset[str], Audience]:
-        """Return a key that is equal for all callers who may see the same entities."""
+        """Return a key of *caller*. Callers with equal keys may see the same entities."""
         return caller.scopes, self.visibility.audience(caller)
 
     @cached_property

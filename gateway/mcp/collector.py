@@ -44,7 +44,7 @@ class WorkShare:
         self._since = time.thread_time()
 
     def begin(self) -> None:
-        """Start measuring the work, possibly on another thread."""
+        """Start measuring the processor time of this thread. Each thread has its own clock."""
         self._since = time.thread_time()
 
     def pause(self) -> None:
@@ -91,7 +91,7 @@ class DefinitionCollector:
         """True if the current group has reached a limit, so that no more pages are needed."""
 
     def listing(self) -> Listing:
-        """Return all collected definitions, in the order of the server."""
+        """Return the added definitions, with instructions, diagnostics, digests and suspicions."""
         return Listing(
             definitions=tuple(self._definitions),
             instructions=self._instructions,

@@ -61,7 +61,7 @@ class ListMethod(NamedTuple):
 
     method: str
     key: str
-    """Key of the definitions in a page."""
+    """Name of the field with the definitions in a result page, such as ``tools``."""
     kind: Kind
     id_key: str
     """Key of a definition's name or URI, by which requests refer to it."""

@@ -20,7 +20,7 @@ from gateway.mcp.injection_model import score_order, split_sentences
 from gateway.types import JsonObject
 
 _MAX_CHARS = 20_000
-"""Number of scanned characters at the beginning of each text. A model sees fewer."""
+"""Maximum number of scanned characters of each text, from its beginning."""
 _MAX_TOTAL_CHARS = 400_000
 """Maximum number of scanned characters of a whole definition. `_FIRST_KEYS` come first."""
 _STEP_CHARS = 1000

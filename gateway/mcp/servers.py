@@ -17,7 +17,8 @@ from gateway.errors import ConfigError
 from gateway.types.caller import Secret
 
 TokenStoreKind = Literal["file", "keyring"]
-"""Kind of token store: a file that only its owner can read, or the system's keyring."""
+"""Kind of token store. ``keyring`` is the system's keyring. ``file`` is a file that only its owner
+can read, or the gateway's store if this supports sign-ins and a host key is set."""
 _MAX_PORT = 65535
 
 

@@ -131,8 +131,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         The list is empty only if a proxy is used and this machine cannot resolve the host.
 
         Raises:
-            ConfigError: If an address is not allowed.
-            httpx2.ConnectError: If the host is unknown.
+            ConfigError: If the URL or an address of its host is not allowed.
+            httpx2.ConnectError: If the host cannot be resolved, and no proxy is used.
         """
         check_url(url, self._private, local=self._local)
         host, is_proxied = _host_of(url), bool(_proxy_of(url))
@@ -228,10 +228,14 @@ def _parse_address(host: str) -> _Address | None:
 
 
 def _check_address(address: _Address, host: str, private_hosts: Iterable[str]) -> None:
-    """Check the *address* to which *host* resolved.
+    """Check *address*, which is *host* itself or was resolved from it.
+
+    A loopback address of a loopback name is allowed. Link-local, multicast, unspecified and cloud
+    metadata addresses are never allowed.
 
     Raises:
-        ConfigError: If the address is in a private network that is not allowed.
+        ConfigError: If another address is neither public nor in *private_hosts*, or is never
+            allowed.
     """
     ip = _embedded_ipv4(address)
     if ip.is_loopback and host in _LOOPBACK_NAMES:

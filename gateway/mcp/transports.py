@@ -115,7 +115,7 @@ async def _negotiate(session: ClientSession) -> None:
         except MCPError as error:
             if error.code != types.UNSUPPORTED_PROTOCOL_VERSION:
                 raise
-            # A slow server may have answered the first request too late.
+            # The server supports only newer versions, and its first answer probably came too late.
             await session.discover()
 
 

@@ -63,7 +63,7 @@ class _UserSession:
     token: ExchangedToken | None
     """Exchanged token of the user; None if the server uses OAuth."""
     sign_in: str
-    """Id of the sign-in that the session uses."""
+    """Id of the sign-in that the session uses; empty if it uses an exchanged token."""
     is_over: bool = False
     """True if the user has signed out or signed in again, so that the session must not be used."""
     uses: int = 0

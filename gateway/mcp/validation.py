@@ -60,10 +60,10 @@ class _Result(BaseModel):
 
 
 def read_message(text: bytes) -> JSONRPCMessage:
-    """Return the message in *text*.
+    """Return the message in *text*. A malformed answer is replaced by an error for its request.
 
     Raises:
-        ValueError: If *text* is not a message, and the request that it answers is unknown.
+        ValueError: If *text* is neither a message nor an answer with a readable request id.
         RecursionError: If *text* is nested too deeply to parse.
     """
     try:
@@ -142,7 +142,7 @@ def _to_error_answer(value: object) -> types.JSONRPCError | None:
 
 @contextmanager
 def keep_raw() -> Iterator[dict[str, Any]]:
-    """Yield a dictionary that receives the hidden parts of results in the block."""
+    """Yield a dictionary that receives the parts of results that `hide_raw` hides from the SDK."""
     raw: dict[str, Any] = {}
     token = _RAW.set(raw)
     try:

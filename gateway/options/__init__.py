@@ -241,8 +241,8 @@ class GraphOptions(OptionObject):
     """True orders tools for one kind of thing: first find or create it, then inspect it, then act
     on it."""
     suppliers: bool = True
-    """True makes a tool that returns X, and has no required arguments, a supplier of tools with a
-    required argument called X."""
+    """True makes a tool that returns X a supplier of tools with a required argument called X. The
+    supplier must have no required arguments, or X must have several words (``city_code``)."""
     resolvers: bool = True
     """True puts a tool that finds X by a text, or lists X, before tools of its server with a
     required argument ``X_id``."""

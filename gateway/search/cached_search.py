@@ -237,8 +237,8 @@ def _identity(search: Search, normalizer: Normalizer | None = None) -> tuple[str
 def _make_search(parts: SearchParts) -> tuple[Search, Sized | None]:
     embedder, normalizer, caches = parts.embedder, parts.normalizer, parts.caches
     check_members("caches", caches, "a Caches", "normalized", "embeddings", "results")
-    # A shared request may outlive its search, so that late callers get the answer. The timeout ends
-    # requests that are never answered.
+    # A request to a model may run longer than its search, so that later searches get the answer.
+    # The timeout ends requests that are never answered.
     patience_s = parts.options.query_timeout_s
     shared: dict[str, Any] = {"telemetry": parts.telemetry, "timeout_s": 3 * patience_s}
     flights = partial(SingleFlight[Any], parts.submit, on_event=parts.telemetry.cache_event)

@@ -61,7 +61,8 @@ class Features:
     """Features of one match for the regression."""
 
     similarity: float | None = None
-    """Similarity to the query, as returned by `closeness`. None without vectors."""
+    """Similarity to the query, as returned by `closeness`. None without vectors, and for a query of
+    digits only."""
     coverage: float = 0.0
     """Share of the query's words in the match, by rarity, 0 to 1. Near spellings do not count."""
     strength: float = 0.0

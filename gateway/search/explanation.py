@@ -77,9 +77,10 @@ def _rank_by_score(scores: Vector, position: int, mask: Mask) -> int | None:
 def filtered_entities(
     state: SearchState, rankings: Sequence[Ranking]
 ) -> tuple[FilteredEntity, ...]:
-    """Return the entities that would be matches without the filters, best first.
+    """Return at most `MAX_FILTERED` matches of *rankings* that do not pass the filters, best first.
 
-    *state* has the filters. *rankings* are for the same queries without filters.
+    *state* has the filters. *rankings* are for the same queries and contain every entity that the
+    reader of the explanation may see, except servers (unless the filters select servers).
     """
     entities, filters = state.snapshot.entities, state.request.filters
     best = interleave([ranking.ranked for ranking in rankings], limit=state.request.limit)

@@ -1,4 +1,4 @@
-"""Chat models with an OpenAI-compatible API, and the normalizer that uses one."""
+"""Client for chat models with an OpenAI-compatible API, and a normalizer that uses such a model."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ class ChatModel:
         self._temperature: float | Omit = 0
 
     async def ask(self, instructions: str, text: str, *, max_tokens: int) -> ModelReply:
-        """Send one request to the chat model, with temperature 0 if the model accepts it.
+        """Send *text* to the chat model, with temperature 0 if the model accepts it.
+
+        If the model refuses temperature 0, the request is repeated once without it. Later requests
+        then use the default.
 
         Raises:
             openai.OpenAIError: From the client, after its own retries.
@@ -90,7 +93,7 @@ class OpenAINormalizer(ChatModel):
     """
 
     async def rewrite(self, query: str) -> ModelReply:
-        """Rewrite *query* with one request, with temperature 0 if the model accepts it.
+        """Rewrite *query*, with temperature 0 if the model accepts it; see `ask`.
 
         Raises:
             openai.OpenAIError: From the client, after its own retries.

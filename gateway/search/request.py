@@ -72,9 +72,9 @@ def prepare(
     """Check and clean the arguments of a search. Blank queries are dropped.
 
     Raises:
-        InvalidRequestError: If *limit* is below 1, *display_limit* is below 0 or given with several
-            queries, both *query* and *queries* are given, there are too many queries, or a query is
-            not a text.
+        InvalidRequestError: If *limit* or *display_limit* is not a whole number, *limit* is below
+            1, *display_limit* is below 0 or given with several queries, both *query* and *queries*
+            are given, *queries* is a text or too long, or a query is not a text.
     """
     notes: list[Diagnostic] = []
     texts, filters = arguments.texts(options.max_queries), arguments.filters

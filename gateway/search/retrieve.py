@@ -137,9 +137,10 @@ def _match_texts(index: BM25Index, query: Query, texts: Sequence[str]) -> list[H
 
 
 def _blend_rewrite(original: Hits, english: Hits) -> Hits:
-    """Mix the scores of a query and of its contradicting rewrite, whose share is `REWRITE_SHARE`.
+    """Return the scores of a query, raised where its contradicting rewrite has higher scores.
 
-    The rewrite counts in full if the catalog has few words of the query, but words of the rewrite.
+    They are raised by `REWRITE_SHARE` of the difference. If the catalog has few words of the query
+    but words of the rewrite, return the scores of the rewrite instead.
     """
     if _is_foreign(original, english):
         return english

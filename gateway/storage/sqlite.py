@@ -274,7 +274,9 @@ class SqliteDatabase(Database):
             if _with_suffix(self.path, "-wal").exists():
                 _with_suffix(self.path, "-wal").rename(_with_suffix(aside, "-wal"))
         except OSError as error:
-            raise StoreError(f"{self.label} is corrupt: {error}") from error
+            raise StoreError(
+                f"{self.label} is corrupt, and its file could not be renamed: {error}"
+            ) from error
         return f"it was renamed to {aside.name!r}"
 
 

@@ -33,7 +33,8 @@ class Fact:
     language: str = ""
     """BCP 47 language of a text; empty if unknown."""
     datatype: str = ""
-    """Datatype IRI of a text; empty for plain text."""
+    """Datatype of a text: an IRI, or the document's own word if it is not a known name; empty for
+    plain text."""
     path: str = ""
     """Path of the file with the statement; empty if it does not come from a file."""
     line: int = 0

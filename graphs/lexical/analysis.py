@@ -143,7 +143,7 @@ def slug(label: str) -> str:
     """Make an identifier of *label* that keeps the letters of every script.
 
     ASCII symbols are percent-encoded (``c%2B%2B``). Spaces and punctuation become single hyphens. A
-    long label, or one without letters, becomes its hash.
+    long label is cut and gets a hash. A label of punctuation alone becomes a hash.
     """
     plain = normalize("NFC", normalize("NFC", label).casefold())
     spaced = "".join(mark if category(mark)[0] in "LMNS" or mark == "#" else " " for mark in plain)
@@ -299,7 +299,7 @@ class Vocabulary:
 def spelt_words(
     counted: Sequence[DocumentTokens], vocabulary: Vocabulary, used: np.ndarray
 ) -> tuple[list[str], np.ndarray]:
-    """Return the words of the documents as written, and for each word the row of its term.
+    """Return all different `Token.spelt` words of the documents, and the row of each word's term.
 
     *used* are the ids of the terms in the index, ascending. The position of an id is its row.
     """

@@ -1,6 +1,7 @@
-"""Body of a Markdown-LD text: sections, links and arrows.
+"""Body of a Markdown-LD text: sections, links and arrows (``Book a flight --nextStep--> Pay``).
 
-Only the block structure is parsed, because hostile text can make inline parsing slow.
+The Markdown parser reads only the blocks, because hostile text can make inline parsing slow.
+Regular expressions find links and arrows.
 """
 
 from __future__ import annotations

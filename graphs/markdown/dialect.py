@@ -233,7 +233,7 @@ def _text(text: Text) -> str:
 
 
 def _mapping(**entries: str | float | tuple[str, ...]) -> str:
-    """Write *entries* as a YAML mapping on one line. Empty texts and zeros are left out."""
+    """Return a YAML list item with *entries* as a mapping, without empty texts and zeros."""
     inside = ", ".join(f"{key}: {_value(value)}" for key, value in entries.items() if value)
     return f"  - {{{inside}}}"
 

@@ -2,7 +2,8 @@
 
 * Nothing is fetched, except from endpoints that the caller allows for SERVICE. The caller's
   functions query them.
-* Each query runs in its own process, which ends itself at its time limit.
+* `query_sparql` runs each query in its own process, which ends itself at its time limit. `answer`
+  runs in the process of its caller.
 * A query is checked before it runs. Updates, FROM, GRAPH and SERVICE with other endpoints are
   refused.
 """

@@ -56,9 +56,10 @@ SECRET = "s3cret-of-the-caller"
 BEARER = {"Authorization": f"Bearer {SECRET}"}
 ANYTHING = frozenset({"tool", "prompt", "resource", "server"})
 Show = Callable[[Gateway, Caller], Awaitable[str]]
-"""Function that returns everything that a path shows to a caller."""
+"""Function that returns everything that one interface of the gateway shows to a caller."""
 Ask = Callable[[Gateway, Caller, str], Awaitable[str]]
-"""Function that returns the answer of a path to a caller that names a tool."""
+"""Function that requests an entity by name as a caller, through one interface of the gateway, and
+returns the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +190,7 @@ async def text_of(work: Awaitable[object]) -> str:
         return f"{type(error).__name__} {error} {near} {getattr(error, 'error', '')}"
 
 
-# Functions of the type `Show`, for paths that show entities.
+# Functions of the type `Show`, for interfaces that show entities.
 
 
 async def searches(gateway: Gateway, caller: Caller) -> str:
@@ -357,7 +358,7 @@ SHOWN: Mapping[str, Show] = {
 }
 
 
-# Functions of the type `Ask`, for paths that answer to the name of an entity.
+# Functions of the type `Ask`, for interfaces that accept the name of an entity.
 
 
 async def calls(gateway: Gateway, caller: Caller, name: str) -> str:

@@ -251,7 +251,7 @@ def _bundled_document(server: str, tools: Sequence[Entity]) -> Path:
     document = document_about([tool.name for tool in tools])
     if document is None:
         raise ConfigError(
-            f"no bundled document names a tool of {server!r}: pass your own documents"
+            f"no bundled document names a tool of {server!r}: pass a folder, a file or a bundle"
         )
     return document
 

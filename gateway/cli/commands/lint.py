@@ -119,7 +119,7 @@ def lint_view(report: LintReport, diff: str) -> RenderableType:
         *("recall@5 with finding=with_it", "without finding=without"),
     )
     finding_columns = ("tool", "finding=code", "detail", "found", "requests")
-    tools = counted(report.tools, "tool")
+    tools = counted(report.tools, "checked tool")
     helpful = ("tool", "requests from=judged_by", "before", "after")
     return Group(
         *listing(
@@ -128,7 +128,7 @@ def lint_view(report: LintReport, diff: str) -> RenderableType:
             *columns,
         ),
         *listing(
-            (f"finding in {tools}", f"findings in {tools}, least found first"),
+            (f"finding in {tools}", f"findings in {tools}, least found tools first"),
             report.findings,
             *finding_columns,
         ),

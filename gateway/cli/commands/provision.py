@@ -83,7 +83,7 @@ def provision(
         bool, "Carry out the plan after your consent; by default it is only shown."
     ] = False,
     yes: Annotated[
-        bool, "--yes", "-y", "Agree without asking if every check passes; otherwise refuse."
+        bool, "--yes", "-y", "Agree if all checks pass without a warning, else refuse; do not ask."
     ] = False,
     registry: options.Registry = "",
     trust: options.Trust = None,

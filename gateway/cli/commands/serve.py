@@ -248,7 +248,7 @@ def _refuse_options(context: Context, part: str, *, needed: bool) -> None:
         if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
     ]
     if misplaced and not needed:
-        raise ConfigError(f"{', '.join(misplaced)}: use --http too, because pipes have no address")
+        raise ConfigError(f"{', '.join(misplaced)}: only for HTTP, so add --http")
 
 
 def _read_token(variable: str) -> str:

@@ -38,7 +38,8 @@ class AccessGate(CallHook):
         Raises:
             NotApprovedError: If a policy requires an approval, which is missing.
             LimitExceededError: If a limit is exceeded.
-            StoreError: If the audit log fails and `AuditOptions.on_failure` is ``refuse``.
+            StoreError: If the audit log fails before the call, and `AuditOptions.on_failure` is
+                ``refuse``. A failure after the call becomes a diagnostic.
         """
         row = self._row(call)
         await self._check_approval(call, row)
@@ -72,7 +73,7 @@ class AccessGate(CallHook):
         return self.auditor.change(action, *entities, detail=detail)
 
     def close(self) -> None:
-        """Write the counts of repeated refusals."""
+        """Write the numbers of repeated refusals to the audit log."""
         self.auditor.close()
 
     def _row(self, call: Call) -> AuditRow:

@@ -46,8 +46,10 @@ class Charge:
     def retry_after_s(self, spent: Mapping[int, float], now: float) -> float:
         """Return the number of seconds until this charge fits its limit; 0 if it fits now.
 
+        If the charge alone exceeds the limit, return the length of one period.
+
         Args:
-            spent: Amounts in the counter, keyed by step.
+            spent: Amounts in the counter, keyed by the number of the step (a 60th of the period).
             now: Seconds since the epoch.
         """
         current = self.step(now)
@@ -105,7 +107,7 @@ def first_refusal(
         spent: Amounts in the counters, keyed by counter and step.
         now: Seconds since the epoch.
     """
-    # Rules with the same name share a counter.
+    # Rules with the same name, unit, period and subject share a counter.
     amounts: defaultdict[str, float] = defaultdict(float)
     for charge in charges:
         amounts[charge.key] += charge.amount

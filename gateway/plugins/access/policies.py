@@ -82,9 +82,9 @@ _HINTS: Mapping[str, Callable[[Entity], bool]] = {
 class Policies(Visibility):
     """All policies of a gateway at one moment, in order.
 
-    A deciding rule has the action ``allow``, ``deny`` or ``ask``. An audience is a tuple of
-    positions:
-    the deciding rules that match a caller. Entities with the same deciding rules are one class.
+    A deciding rule has the action ``allow``, ``deny`` or ``ask``. An audience contains the
+    positions of the deciding rules that match a caller. Entities with the same deciding rules are
+    one class.
     """
 
     policies: tuple[AccessPolicy, ...] = ()
@@ -114,7 +114,10 @@ class Policies(Visibility):
         )
 
     def shared(self, filters: Filters) -> Filters:
-        """Return *filters* without user and tenant, unless a deciding rule depends on them.
+        """Return *filters* without user and tenant, unless these can affect what is visible.
+
+        The user is kept if a policy denies something and a deciding rule has users; the tenant
+        likewise.
 
         Callers with equal filters share cached results.
         """
@@ -168,7 +171,7 @@ class Policies(Visibility):
         return np.array(is_open, dtype=np.bool_)[classes]
 
     def may_deny(self, entity: Entity) -> bool:
-        """Return whether a deciding rule denies *entity* to some callers."""
+        """Return whether a rule denies *entity*, even if an earlier rule allows it to everyone."""
         covering = self._matching_positions(entity) if self.hiding else ()
         return any(self._deciding[position].policy.action == "deny" for position in covering)
 

@@ -15,11 +15,12 @@ from gateway.types import Content, InvokeResult, JsonObject
 
 _Path = tuple[str, ...]
 _BINARY = frozenset({"blob", "data"})
-"""Fields with base64 data, which looks like a secret and is therefore not scanned."""
+"""Fields of base64 data in blocks with a MIME type. They are not scanned, because base64 looks like
+a secret."""
 
 
 class Redactor:
-    """Replaces values at paths that policies name, and secrets, by a placeholder.
+    """Replaces values at the paths of policies, and secrets if a policy requires it.
 
     Args:
         rules: Policies with the action ``redact``.

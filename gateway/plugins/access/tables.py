@@ -142,19 +142,19 @@ def audit_log_of(store: Store) -> AuditLog:
     """Return the audit log of *store*.
 
     Raises:
-        ConfigError: If *store* has neither an audit log nor tables.
+        ConfigError: If *store* is neither an `AccessStore` nor a `TableStore`.
     """
     if isinstance(store, AccessStore):
         return store.audit_log
     if isinstance(store, TableStore):
         return SqlAuditLog(store.tables(AUDIT))
     raise ConfigError(
-        "the store has neither tables nor an audit log: add one of them, or turn audit.record off"
+        "the store needs tables, or an audit log and counters: add them, or turn audit.record off"
     )
 
 
 def counters_of(store: Store) -> Counters | None:
-    """Return the limit counters in *store*; None if it has neither counters nor tables."""
+    """Return the limit counters in *store*, an `AccessStore` or `TableStore`; else None."""
     if isinstance(store, AccessStore):
         return store.counters
     return SqlCounters(store.tables(LIMITS)) if isinstance(store, TableStore) else None

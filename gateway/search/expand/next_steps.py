@@ -228,8 +228,8 @@ class NextStepScores:
     ) -> tuple[Supplement, ...]:
         """Add learned edges to the scores, and return the *limit* best suggestions.
 
-        Next steps that the host declares keep their scores and stay before all tools that a learned
-        edge lifts. If *supported_only*, each suggestion needs a path or `supported`.
+        A learned edge never raises a tool above a next step that the host declares. If
+        *supported_only*, a tool without a path in the graph is included only if it is `supported`.
         """
         scores = dict(zip(self.positions.tolist(), self.scores.tolist(), strict=True))
         declared = {place for place, edge in self.edges.items() if is_declared(edge)}

@@ -143,7 +143,7 @@ class Gatherer:
     ) -> Iterator[tuple[int, Neighbour]]:
         """Yield the prerequisites of the match at *primary*, at most *hops* edges away.
 
-        They are ordered by distance, strength and nearness.
+        They are ordered by number of edges, then by strength, then by nearness to the query.
         """
         node = self.graph.nodes[primary]
         if not self.graph.has_prerequisites(node, declared=declared):

@@ -64,10 +64,10 @@ def fuse(pool: Pool, signals: Sequence[Signal]) -> tuple[RankedList, dict[str, V
 
 
 def attempt_plugin(work: Callable[[], T]) -> T | Failed:
-    """Call a ranking function of a plugin, and return its exception as a `Failed`.
+    """Call a signal or ranking policy, and return its exception as a `Failed`.
 
     Raises:
-        StoreError: If the vectors cannot be read, which is not a fault of the plugin.
+        StoreError: If the vectors cannot be read, which is not a fault of the signal or policy.
     """
     result = attempt_call(work)
     if isinstance(result, Failed) and isinstance(result.error, StoreError):

@@ -206,7 +206,7 @@ class Keywords:
     """Sum of the `KEYWORD_BOOSTS` whose fields contain a word of the query, plus `KEYWORD_TOOL` for
     each matching tool of a server, >= 0."""
     share: Vector
-    """Points of the query's words, as a share of the maximum for this query, in [0, 1]."""
+    """Keyword points of each entity, divided by the maximum possible for this query, in [0, 1]."""
 
 
 def count_keywords(

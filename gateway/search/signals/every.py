@@ -63,8 +63,8 @@ A first weight of 1 finds 2.0 points more on toollinkos, where a request needs t
 and 1.4 points less on mixed, where it needs tools of unrelated servers (``docs/benchmarks.md``).
 The second weight was chosen on mcp_bench and nestful."""
 SERVER_GROUP_CLAUSES = (5, 10)
-"""Number of clauses up to which the first of `SERVER_GROUP_WEIGHTS` applies, and number from which
-the second applies. Between them, weights are interpolated."""
+"""Numbers of clauses. Up to the first number, the first of `SERVER_GROUP_WEIGHTS` applies. From the
+second number, the second weight applies. Between them, weights are interpolated."""
 
 
 class Servers:
@@ -76,7 +76,7 @@ class Servers:
     name, order, weight = "servers", 400, 1.0
 
     def score(self, pool: Pool) -> Vector:
-        """Return the gain of each candidate from the best tool of its server."""
+        """Return the gain of each candidate, computed from the best score on its server."""
         ids, clauses = pool.snapshot.server_ids, pool.query.clause_count
         return group_scores(ids, pool.positions, pool.scores, clauses)
 

@@ -1,7 +1,7 @@
 """FastAPI application of the HTTP API, and its routes for the gateway's HTTP server.
 
-The guard (`gateway.serve.guard`) first identifies the caller. Unknown parameters are rejected,
-because a misspelt filter would otherwise be ignored.
+The guard (`gateway.serve.guard`) first identifies the caller. Routes with query parameters reject
+unknown ones, because a misspelt filter would otherwise be ignored.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class ServedIndex:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._snapshot: Snapshot | None = None
-        """Snapshot whose sizes `status` returns."""
+        """Latest snapshot; `status` counts its entities. None until the first is built."""
         self._rebuild_task: asyncio.Task[None] | None = None
         self._rebuild_failure = ""
 

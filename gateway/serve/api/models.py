@@ -232,7 +232,7 @@ class RankedResult(_Scored):
     scoring: Scoring | None = None
     """Parts of the score. Null without `explain`, or if no ranking policy computed the score."""
     similarity_score: float | None
-    """Cosine similarity of the query and the entity, -1 to 1. Null without vectors."""
+    """Cosine similarity of the query and the entity, -1 to 1. Null if it was not computed."""
     confidence: Share
     """Probability that the entity serves the query, 0 to 1. Comparable between searches."""
 
@@ -268,7 +268,7 @@ class _Row(_Scored):
     status: Status
     is_enabled: bool
     similarity_score: float | None
-    """Cosine similarity of the query and the entity, -1 to 1. Null without vectors."""
+    """Cosine similarity of the query and the entity, -1 to 1. Null if it was not computed."""
     match_context: str
     """Description of the entity, to show next to the result."""
 
@@ -382,8 +382,8 @@ class EntityView(Response):
     """Digest of the definition, hints and metadata. The search text does not affect it."""
     details: JsonObject = Field(validation_alias=AliasPath("definition", "details"), exclude=True)
     relevance_score: float | None = None
-    """Score in a search for skills: the sum of 0.5 if the name contains the text, 0.3 for the
-    description, 0.2 for tags and 0.1 for metadata. Null in other lists."""
+    """Score in a search for skills: the sum of 0.5 if the name or title contains the text, 0.3 for
+    the description, 0.2 for tags and 0.1 for metadata. Null in other lists, and if `q` is empty."""
 
     @computed_field  # type: ignore[prop-decorator]  # (mypy knows no decorated property)
     @property

@@ -69,7 +69,7 @@ class ProblemDetails(BaseModel):
 
 
 class RefusedError(errors.GatewayError):
-    """A refused request. `ProblemDetails` describes the fields of the response."""
+    """Refusal of a request, with the status, headers and body (`details`) of the response."""
 
     def __init__(
         self,

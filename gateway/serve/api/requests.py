@@ -46,8 +46,9 @@ class ApiRequest(Request):
         """Read and check the body.
 
         Raises:
-            RefusedError: 415 for a media type other than JSON, 413 for a large body, 400 for a body
-                that is not JSON, 422 for deeply nested JSON.
+            RefusedError: 415 for a media type other than JSON, 413 for a large body, 422 for JSON
+                nested deeper than `MAX_DEPTH`, 400 for a body that is not JSON or is nested too
+                deeply to parse (about 200 levels).
         """
         media = self.headers.get("content-type", "").partition(";")[0].strip().casefold()
         if media != "application/json":

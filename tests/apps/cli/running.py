@@ -115,17 +115,23 @@ class Place:
 
 @contextmanager
 def start_python(
-    *command: str, cwd: Path, env: Mapping[str, str]
+    *command: str, cwd: Path, env: Mapping[str, str], output: Path
 ) -> Iterator[tuple[subprocess.Popen[str], Iterator[str]]]:
-    """Start Python like `child`; yield the process and the lines of its standard error."""
-    with subprocess.Popen(
-        [sys.executable, *command],
-        cwd=cwd,
-        env=_child_env(cwd, env),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    """Start Python like `child`; yield the process and the lines of its standard error.
+
+    Standard output goes to the file *output*. A full pipe would block the process.
+    """
+    with (
+        output.open("w", encoding="utf-8") as file,
+        subprocess.Popen(
+            [sys.executable, *command],
+            cwd=cwd,
+            env=_child_env(cwd, env),
+            stdout=file,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process,
+    ):
         assert process.stderr is not None
         yield process, process.stderr
 

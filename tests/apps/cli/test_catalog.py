@@ -8,7 +8,7 @@ import pytest
 
 from tests.apps.cli.running import TIME, Place
 from tests.plugins.manifests.test_agent_cards import NEW
-from tests.plugins.manifests.test_files import SERVERS, put
+from tests.plugins.manifests.test_files import put
 from tests.plugins.manifests.test_skills import PDF
 
 SET = ("catalog", "add", "dataset", "iris", "-d", "Measured flowers.", "--tag", "botany")
@@ -16,13 +16,12 @@ SET = ("catalog", "add", "dataset", "iris", "-d", "Measured flowers.", "--tag", 
 
 @pytest.fixture
 def stocked(place: Place) -> Place:
-    """Folder whose catalog has an imported agent card, a skill and three servers; one manifest of
-    the folder is broken.
+    """Folder with a catalog of an agent card and a skill. Its folder ``all`` also contains a broken
+    manifest.
     """
     put(place.folder / "all" / "route.json", NEW)
     put(place.folder / "all" / "pdf" / "SKILL.md", PDF)
     put(place.folder / "all" / "bad.json", "{")
-    put(place.folder / "mcp.json.txt", SERVERS)
     place.run("catalog", "import", str(place.folder / "all"))
     return place
 

@@ -31,15 +31,17 @@ def run_with_console(place: Place) -> tuple[Ran, str]:
     """Run the demo until its console is served, open the console, and stop the demo."""
     env = {"GATEWAY_CACHE_DIR": str(place.cache)}
     arguments = ("-m", "gateway", "demo", "--json", "--trace", "--console")
-    with start_python(*arguments, cwd=place.folder, env=env) as (process, messages):
+    output = place.folder / "demo.json"
+    started = start_python(*arguments, cwd=place.folder, env=env, output=output)
+    with started as (process, messages):
         line = next(line for line in messages if "console: " in line)
         url = httpx2.URL(line.split("console: ")[1].strip())
         with httpx2.Client(follow_redirects=True) as client:
             client.get(url).raise_for_status()
             activity = client.get(url.join("/console/activity?kind=call&format=json")).text
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    return Ran(code=process.returncode, out=out, err=err), activity
+        _, err = process.communicate(timeout=60)
+    return Ran(code=process.returncode, out=output.read_text("utf-8"), err=err), activity
 
 
 def test_demo_conversations_call_the_right_tools_with_fewer_tokens(place: Place) -> None:

@@ -63,7 +63,7 @@ def test_install_creates_a_missing_client_file_and_names_required_variables(plac
     )
 
 
-def test_install_replaces_the_path_in_its_entry_unless_dry_run(place: Place) -> None:
+def test_second_install_replaces_the_configuration_path_unless_dry_run(place: Place) -> None:
     place.at_home("install", "claude", "--project")
     file = place.folder / ".mcp.json"
     other = place.put("other.json", {"mcpServers": {}})

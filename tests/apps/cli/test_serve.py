@@ -104,8 +104,8 @@ def test_serve_over_pipes_refuses_options_for_http(place: Place) -> None:
 
     usual = place.run("serve", "--host", "127.0.0.1", "--port", "8930", "-c", place.config({}))
 
-    assert (2, True) == (ran.code, "--port, --token-env: use --http" in ran.err)
-    assert (2, True) == (usual.code, "--host, --port: use --http" in usual.err)
+    assert (2, True) == (ran.code, "--port, --token-env: only for HTTP" in ran.err)
+    assert (2, True) == (usual.code, "--host, --port: only for HTTP" in usual.err)
 
 
 def test_serve_refuses_the_removed_option_part_and_names_its_replacement(place: Place) -> None:

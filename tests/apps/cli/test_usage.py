@@ -53,7 +53,7 @@ def test_usage_show_reports_outcomes_and_order_of_calls(used: Place) -> None:
     assert {"tool": "srv/a2", "calls": 5, "succeeded": 4, "multiplier": 1.022} in data["tools"]
 
 
-def test_usage_export_writes_next_steps_that_graph_reads(used: Place) -> None:
+def test_usage_export_writes_next_steps_as_a_graph_document(used: Place) -> None:
     """Existing files are overwritten only with --force."""
     folder = used.folder / "graph"
     first = used.run("usage", "export", "--out", str(folder))

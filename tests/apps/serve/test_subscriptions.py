@@ -232,7 +232,7 @@ async def test_clients_of_both_eras_are_notified_over_http(open_fixture_gateway:
 
 
 async def wait_until_watched(client: Client, watched: str) -> None:
-    """Ask the fixture server repeatedly, until exactly *watched* is watched."""
+    """Poll the fixture server until its resources with subscriptions are exactly *watched*."""
     for _ in range(10_000):
         if text_of(await client.call_tool("test_who_watches", {})) == watched:
             return

@@ -50,7 +50,7 @@ async def test_fetch_refuses_a_document_that_is_too_long_compressed_or_not_json(
         await fetch(url, configured=url)
 
 
-async def test_fetch_returns_json_of_any_type() -> None:
+async def test_fetch_returns_the_json_object_of_the_answer() -> None:
     with answering(b'{"a": [1]}') as url:
         assert {"a": [1]} == await fetch(url, configured=url)
 

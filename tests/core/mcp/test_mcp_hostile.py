@@ -99,8 +99,10 @@ async def test_texts_of_a_definition_are_cleaned_and_cut_and_its_data_only_clean
     ("mode", "count", "reason"),
     [("endless", 5, "pages"), ("repeated", 2, "again"), ("many", 7, "tools")],
 )
-async def test_endless_listing_is_cut(hostile: Hostile, mode: str, count: int, reason: str) -> None:
-    """The SDK alone would read pages forever."""
+async def test_endless_or_too_long_listing_is_cut(
+    hostile: Hostile, mode: str, count: int, reason: str
+) -> None:
+    """The SDK alone would read an endless listing forever."""
     listing = await hostile(mode, max_pages=5, max_tools=7).list_tools()
 
     assert count == len(listing.tools)

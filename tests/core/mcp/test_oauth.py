@@ -41,7 +41,7 @@ async def place(
         yield place
 
 
-async def test_call_without_a_sign_in_names_the_login_command_and_asks_no_person(
+async def test_listing_without_a_sign_in_names_the_login_command_and_asks_no_person(
     place: Place,
 ) -> None:
     """A search must not open a browser, and a refusal must not open the circuit breaker. An

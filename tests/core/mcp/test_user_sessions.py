@@ -107,7 +107,7 @@ async def call(source: McpSource, user: str, text: str) -> InvokeResult:
 
 @dataclass
 class UserActions:
-    """Random calls, sign-ins and token changes of one user. Each call has a text of its own."""
+    """Random calls, sign-ins and token changes of one user. Each answered call has its own text."""
 
     place: Place
     source: McpSource

@@ -119,7 +119,7 @@ async def test_failed_work_fails_for_all_callers_and_is_not_cached(bridge: Bridg
     assert 7 == await flights.run("key", work)
 
 
-async def test_failed_work_without_callers_is_not_logged(bridge: Bridge) -> None:
+async def test_failed_work_is_not_logged_after_all_callers_were_cancelled(bridge: Bridge) -> None:
     events: list[dict[str, Any]] = []
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: events.append(context))

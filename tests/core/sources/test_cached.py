@@ -271,7 +271,7 @@ def registry_of(room: Room, **tools: ToolDefinition) -> Registry:
     return registry
 
 
-async def test_listings_and_approvals_of_all_servers_are_read_in_one_query(room: Room) -> None:
+async def test_listings_and_approvals_of_all_servers_are_read_in_one_store_read(room: Room) -> None:
     await list_sources(
         registry_of(room, one=tool("a"), two=tool("b"), six=tool("c")).all(),
         {},

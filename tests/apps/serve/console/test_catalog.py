@@ -50,7 +50,7 @@ async def test_search_text_and_facets_select_entities(
     )
 
 
-async def test_next_page_of_the_list_keeps_the_chosen_entities(
+async def test_next_page_of_the_list_keeps_the_ticked_entities(
     open_gateway: OpenGateway, serve_console: Serve
 ) -> None:
     served = await serve_console(open_gateway(many_tools(120)))

@@ -187,7 +187,7 @@ def test_invalid_text_is_reported_at_its_field(name: str, text: str, error: str)
     assert text == by_name(filled)[name].value
 
 
-def test_required_list_may_be_empty() -> None:
+def test_required_list_argument_left_empty_is_sent_as_an_empty_list() -> None:
     schema = {"properties": {"tags": {"type": "array", "items": {"type": "string"}}}}
 
     sent, _ = read_form(form_fields({**schema, "required": ["tags"]}), {})

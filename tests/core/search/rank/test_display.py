@@ -204,8 +204,8 @@ def test_tools_of_matched_servers_are_scored_by_words_of_the_query() -> None:
 
 
 def test_server_tools_limits_each_server_to_its_equal_share() -> None:
-    """Six tools from two servers: three each, although all ten tools of the first server score
-    equally.
+    """At limit 10, six tools are chosen: three of each server, although all ten tools of the first
+    server have higher scores.
     """
     tools = [entity_about("a", f"send_{number}") for number in range(10)]
     tools += [entity_about("b", f"tell_{number}", "send") for number in range(10)]
@@ -215,8 +215,8 @@ def test_server_tools_limits_each_server_to_its_equal_share() -> None:
 
 
 def test_server_tools_allows_two_tools_of_each_server() -> None:
-    """Three tools in all: the best two of one server and the next one, although the equal share
-    is 1.
+    """At limit 1, three tools are chosen: two of the first server and one of the next, although the
+    equal share of each server is one tool.
     """
     tools = [
         entity_about(server, f"send_{server}{number}") for server in "abcdef" for number in range(3)

@@ -14,7 +14,7 @@ LONG = (
 )
 
 
-def test_tool_gains_from_the_words_of_one_clause() -> None:
+def test_clause_words_score_tools_that_contain_words_of_one_clause() -> None:
     pool = pool_of(TOOLS, LONG)
 
     scores = ClauseWords(1).score(pool)
