@@ -87,8 +87,9 @@ async def embed_documents(  # noqa: PLR0913  (keyword-only, all but the texts)
 
     If more than *max_new* texts are missing, none is embedded; None sets no limit. *dimensions* is
     the length of the index's vectors, if known. *progress* is called before the first request and
-    after each one. No request is sent after *stop* returned True. A request, and the wait for
-    another process, takes at most *timeout_s* seconds.
+    after each one. The first request is always sent, and no other after *stop* returned True, so
+    that frequent stops cannot prevent progress. A request, and the wait for another process, takes
+    at most *timeout_s* seconds.
 
     Returns:
         Vectors of all texts that could be embedded. Refused texts are in ``refused``. For other
@@ -138,7 +139,7 @@ async def embed_in_parts(
     """
     cost, total = DocumentVectors(rows={}), len(texts)
     for start in range(0, total, _TEXTS_PER_PART):
-        if cost.failed or stop():
+        if cost.failed or (start and stop()):
             break
         part = texts[start : start + _TEXTS_PER_PART]
         vectors = await embed(
@@ -188,7 +189,7 @@ class _EmbeddingJob:
         )
         self._refusals_before_test = min(3, 2 * len(keys) - 1)
         max_checks, idle_checks = math.ceil(self.timeout_s / _POLL_S), 0
-        while batches and not self.stop():
+        while batches and not (self.embedded and self.stop()):
             batch, before = batches.popleft(), len(self.rows) + self._refusals
             remaining = await self._embed_unclaimed(batch)
             if remaining is None:

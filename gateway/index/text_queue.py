@@ -108,7 +108,7 @@ class TextQueue:
         is_whole = is_build or snapshot is None or len(snapshot.entities) >= LARGE_CATALOG
         dimensions = snapshot.dimensions if snapshot else None
         cost = await embed_in_parts(
-            missing if is_whole or not snapshot else _first_of(missing, queries, snapshot),
+            _first_of(missing, queries, snapshot) if snapshot and not is_whole else missing,
             partial(self._embed, embedder=self.embedder, dimensions=dimensions, max_new=limit),
             lambda rows: with_rows(vectors, vectors.add, rows),
             lambda done, _: self._on_embedded(before + done, total),
