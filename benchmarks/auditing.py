@@ -51,7 +51,7 @@ async def measure(count: int) -> Mapping[str, float]:
     for name, options in {"plain": plain, "policies": policed, "audited": audited}.items():
         with tempfile.TemporaryDirectory() as folder:
             placed = replace(options, catalog_store_path=Path(folder) / "catalog.sqlite3")
-            async with Gateway(options=placed) as gateway:
+            async with Gateway(strategy="graph", options=placed) as gateway:
                 figures |= {
                     f"{name}_{key}": each for key, each in (await _one(gateway, count)).items()
                 }

@@ -94,7 +94,7 @@ async def _measure(flood: str, seconds: float, rounds: int) -> dict[str, Any]:
             catalog_store_path=Path(folder, "catalog"),
             index=IndexOptions(saved=False),
         )
-        async with Gateway(options=options) as gateway, _target(flood) as target:
+        async with Gateway(strategy="graph", options=options) as gateway, _target(flood) as target:
             gateway.add_server("honest", command=sys.executable, args=(_SERVER, "none"))
             work = partial(gateway.invoke, "honest/good", {})
             await _calls(work, seconds)

@@ -243,7 +243,7 @@ async def _time(sandbox: MontySandbox, stubs: str, code: str) -> float:
 
 async def _search_beside_runaways() -> dict[str, float]:
     """Return the median of a search that no cache answers, alone and while ten programs spin."""
-    gateway = Gateway()
+    gateway = Gateway(strategy="graph")
     gateway.add_server(
         "shop", command=sys.executable, args=("-m", "benchmarks.program_server", "500")
     )

@@ -37,7 +37,9 @@ def idle_server(*more: str) -> Server[Any]:
 
 async def main(kind: str, transport: str, config: Path) -> None:
     """Serve until the client hangs up, or for ever."""
-    gateway = Gateway(options=Options(catalog_store_path=config.parent / "catalog.sqlite3"))
+    gateway = Gateway(
+        strategy="graph", options=Options(catalog_store_path=config.parent / "catalog.sqlite3")
+    )
     if kind == "gateway":
         gateway.add_config(config)
     server = idle_server() if kind == "idle" else mcp_server(gateway)

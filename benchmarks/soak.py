@@ -58,7 +58,7 @@ def echo(word: str) -> str:
 def soak(seconds: float, *, threads: int = 16, tasks: int = 200) -> Soaked:
     """Talk for *seconds* from *threads* threads and *tasks* tasks at once."""
     found = Soaked()
-    gateway = Gateway()
+    gateway = Gateway(strategy="graph")
     gateway.add_tool(echo)
     with (
         scripted_service() as url,

@@ -172,7 +172,7 @@ def _written(plan: Plan, folder: Path) -> Path:
 
 def _gateway(plan: Plan, folder: Path) -> Gateway:
     options = Options(catalog_store_path=folder / "catalog.sqlite3", upstream=_ROOM)
-    gateway = Gateway(options=options)
+    gateway = Gateway(strategy="graph", options=options)
     for name, each in plan.servers.items():
         gateway.add_server(name, command=each.command, args=each.args, env=each.env, cwd=each.cwd)
     return gateway

@@ -33,7 +33,7 @@ async def main() -> None:
     """Search every kind at once."""
     with TemporaryDirectory() as folder:  # leave it out to keep entries in your own catalog
         options = Options(catalog_store_path=Path(folder) / "catalog.sqlite3")
-        await show(Gateway(options=options))
+        await show(Gateway(strategy="graph", options=options))
 
 
 async def show(opened: Gateway) -> None:

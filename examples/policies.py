@@ -43,7 +43,7 @@ async def main() -> None:
             audit=AuditOptions(record="on"),
             catalog_store_path=Path(folder) / "catalog.sqlite3",
         )
-        await show(Gateway(options=options))
+        await show(Gateway(strategy="graph", options=options))
 
 
 async def show(opened: Gateway) -> None:

@@ -34,7 +34,7 @@ def send_invoice(number: str) -> str:
 
 async def main() -> None:
     """Find a tool, and what it needs first."""
-    async with Gateway(graph=RULES) as gateway:
+    async with Gateway(strategy="graph", graph=RULES) as gateway:
         for tool in (sign_in, create_invoice, send_invoice):
             gateway.add_tool(tool)
         found = await gateway.search("send a finished invoice by e-mail", limit=1)

@@ -26,7 +26,7 @@ async def ask(question: Question) -> bool:
 
 async def main() -> None:
     """Look at home, then beyond."""
-    async with Gateway() as gateway:
+    async with Gateway(strategy="graph") as gateway:
         gateway.add_tool(add)
         here = await discover(gateway, "add two numbers")
         print(f"here: {here.tools[0].name}, confidence {here.tools[0].confidence:.2f}")

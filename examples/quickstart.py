@@ -36,7 +36,7 @@ def convert_length(metres: float) -> float:
 
 def main() -> None:
     """Register the functions, then chat as with any OpenAI client."""
-    gateway = Gateway()
+    gateway = Gateway(strategy="graph")
     gateway.add_tool(find_invoice)
     gateway.add_tool(convert_length)
     with ScriptedModel(PLAY) as model, OpenAI(base_url=model.base_url, api_key="unused") as openai:

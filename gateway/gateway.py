@@ -15,14 +15,13 @@ from gateway.call.calls import Calls
 from gateway.call.hooks import all_hooks
 from gateway.call.resources import ResourceLibrary
 from gateway.catalog.catalog import Catalog
-from gateway.embed.protocol import Embedder, resolve_embedder
+from gateway.embed.protocol import Embedder, choose_strategy
 from gateway.errors import missing_plugin
 from gateway.index.graph_documents import GraphSource, source_of
 from gateway.index.indexer import Indexer, Progress
 from gateway.mcp.servers import server_target
 from gateway.options import Options
 from gateway.options.environment import resolved
-from gateway.options.search import check_strategy
 from gateway.plugin_manager import load_plugins
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock, SingleFlight
@@ -61,7 +60,8 @@ class Gateway:
     Use it in ``async with``, or call `aclose`. Blocking code uses `SyncGateway`.
 
     Args:
-        strategy: Ranking by ``graph`` (and words), ``embeddings`` (vectors) or ``auto`` (all).
+        strategy: Ranking by ``graph`` (and words), ``embeddings`` (vectors) or ``auto`` (all). None
+            is ``auto`` if *embedder* is given or the extra ``local`` is installed, else ``graph``.
         embedder: ``"local"``, a name that a plugin registers, or an `Embedder`.
         normalizer: Chat client that rewrites queries in English; None uses the original query.
         graph: Markdown-LD documents of the host: a folder, a file, documents or a function.
@@ -84,7 +84,7 @@ class Gateway:
     def __init__(  # noqa: PLR0913  (keyword-only options of the public API)
         self,
         *,
-        strategy: Strategy = "graph",
+        strategy: Strategy | None = None,
         embedder: Embedder | str | None = None,
         normalizer: Normalizer | None = None,
         graph: GraphSource | None = None,
@@ -98,9 +98,9 @@ class Gateway:
         progress: Progress | None = None,
     ) -> None:
         self.options = resolved(options or Options())
-        self.strategy = check_strategy(strategy)
         self.plugins = load_plugins(self.options.plugins)
-        self.embedder = resolve_embedder(embedder, self.plugins.tables("register_embedders"))
+        embedders = self.plugins.tables("register_embedders")
+        self.strategy, self.embedder, self._reason = choose_strategy(strategy, embedder, embedders)
         self.telemetry = Telemetry(
             tracer_provider=tracer_provider,
             meter_provider=meter_provider,
@@ -202,7 +202,8 @@ class Gateway:
     def __repr__(self) -> str:
         build, names = self.searches.latest, sorted(self.servers.registry.all().keys() - {ENTRIES})
         tools = "" if build is None else f", tools={build.report.tools}"
-        return f"Gateway(strategy={self.strategy!r}, sources={reprlib.repr(names)}{tools})"
+        strategy = f"strategy={self.strategy!r}, reason={self._reason!r}"
+        return f"Gateway({strategy}, sources={reprlib.repr(names)}{tools})"
 
     async def search(  # noqa: PLR0913  (keyword-only, all but the query)
         self,
@@ -218,7 +219,7 @@ class Gateway:
         display_limit: int = 0,
         caller: Caller = ANYONE,
         explain: bool | Caller = False,
-        wait: bool = True,
+        wait: bool | float = True,
         task: str | None = "",
     ) -> SearchResult:
         """Find tools. The ``diagnostics`` of the result contain the problems of optional stages.
@@ -235,7 +236,8 @@ class Gateway:
             display_limit: Number of the *limit* matches to return, without supplements; 0 is all.
             caller: The user for whom the search is made.
             explain: Fill ``scoring``, ``ranks``, ``filtered``, for *caller* or the given `Caller`.
-            wait: Wait until new tools are embedded, unless ``first_search`` is ``words``.
+            wait: Wait until new tools are embedded (unless ``first_search`` is ``words``); or wait
+                for at most this number of seconds, if few tools are embedded.
             task: As for `invoke`; None does not record the search.
 
         Raises:

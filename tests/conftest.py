@@ -87,6 +87,8 @@ def open_gateway() -> Iterator[OpenGateway]:
     def build(tools: Iterable[ToolDefinition] = (), **options: object) -> Gateway:
         options.setdefault("vector_store", MemoryVectorStore())
         options.setdefault("options", PATIENT)
+        # Most tests need no vectors, and the model of the extra `local` takes seconds.
+        options.setdefault("strategy", "graph")
         gateway = Gateway(**options)  # type: ignore[arg-type]  # passed on as they came
         gateways.append(gateway)
         definitions = tuple(tools)

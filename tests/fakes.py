@@ -109,6 +109,8 @@ class Shelf:
     def __init__(self, tools: Iterable[ToolDefinition] = ()) -> None:
         self.tools = list(tools)
         self.broken = False
+        self.gate: Gate | None = None
+        """Blocks listings until it is opened; None does not block."""
         self.listings = 0
         self.calls: list[tuple[str, JsonObject]] = []
         self.waiting = asyncio.Event()
@@ -119,6 +121,8 @@ class Shelf:
 
     async def _list(self, _context: object, _params: object) -> types.ListToolsResult:
         self.listings += 1
+        if self.gate is not None:
+            await self.gate.wait()
         if self.broken:
             raise MCPError(code=types.INTERNAL_ERROR, message="the shelf is broken")
         return types.ListToolsResult(tools=[_wire(item) for item in self.tools])

@@ -31,7 +31,7 @@ def _case(name: str, behavior: str) -> tuple[str, Requirement]:
 
 REQUIREMENTS: Mapping[str, Requirement] = dict(
     (
-        _rule(1, "By default, a gateway searches by the graph and needs no embedder."),
+        _rule(1, "By default, a gateway without an embedder at hand searches by the graph."),
         _rule(2, "With usable query vectors, `auto` ranks by vectors first."),
         _rule(
             3,

@@ -91,7 +91,7 @@ def add(a: int, b: int) -> int:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_docstring_example_prints_the_documented_output(name: str) -> None:
     with asyncio.Runner() as runner:
-        core = Gateway()
+        core = Gateway(strategy="graph")
         core.add_tool(add)
         names = {**vars(import_module(_module_of(name))), "gateway": core}
         try:

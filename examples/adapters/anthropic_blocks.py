@@ -26,7 +26,7 @@ def find_invoice(number: str) -> dict[str, object]:
 
 async def main() -> None:
     """Write the tools of a request, then answer a search."""
-    async with Gateway() as gateway:
+    async with Gateway(strategy="graph") as gateway:
         gateway.add_tool(find_invoice)
         options = gateway.options.discovery
         entities = await gateway.list_tools()

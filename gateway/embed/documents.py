@@ -80,17 +80,20 @@ async def embed_documents(  # noqa: PLR0913  (keyword-only, all but the texts)
     dimensions: int | None = None,
     progress: Progress | None = None,
     max_new: int | None = None,
+    stop: Callable[[], bool] = lambda: False,
     timeout_s: float = MAX_REQUEST_S,
 ) -> DocumentVectors:
     """Return the vectors of *texts*. Only texts without a vector in *store* are embedded.
 
     If more than *max_new* texts are missing, none is embedded; None sets no limit. *dimensions* is
     the length of the index's vectors, if known. *progress* is called before the first request and
-    after each one. A request, and the wait for another process, takes at most *timeout_s* seconds.
+    after each one. The first request is always sent, and no other after *stop* returned True, so
+    that frequent stops cannot prevent progress. A request, and the wait for another process, takes
+    at most *timeout_s* seconds.
 
     Returns:
         Vectors of all texts that could be embedded. Refused texts are in ``refused``. For other
-        missing vectors, a diagnostic gives the reason.
+        missing vectors, a diagnostic gives the reason, unless *stop* returned True.
     """
     work = _EmbeddingJob(
         {text_key(text): text for text in texts},
@@ -99,6 +102,7 @@ async def embed_documents(  # noqa: PLR0913  (keyword-only, all but the texts)
         telemetry=telemetry,
         timeout_s=timeout_s,
         progress=progress or (lambda *_: None),
+        stop=stop,
     )
     rows = dict(await work.read_store([*work.texts]))
     work.dimensions = dimensions or _common_length(rows, embedder.info.dimensions)
@@ -123,22 +127,23 @@ async def embed_in_parts(
     embed: Callable[..., Awaitable[DocumentVectors]],
     take: Callable[[Mapping[str, Vector]], Awaitable[tuple[Diagnostic, ...]]],
     progress: Progress,
+    stop: Callable[[], bool],
 ) -> DocumentVectors:
     """Embed distinct *texts* in parts, so that not all vectors are in memory at once.
 
     *embed* returns the vectors of a part, like `embed_documents`. *take* receives them, keyed by
-    text key, and returns diagnostics.
+    text key, and returns diagnostics. *stop* is as for `embed_documents`.
 
     Returns:
         The cost and diagnostics of all parts up to the first failed one, without vectors.
     """
     cost, total = DocumentVectors(rows={}), len(texts)
     for start in range(0, total, _TEXTS_PER_PART):
-        if cost.failed:
+        if cost.failed or (start and stop()):
             break
         part = texts[start : start + _TEXTS_PER_PART]
         vectors = await embed(
-            part, progress=lambda done, _, before=start: progress(before + done, total)
+            part, progress=lambda done, _, before=start: progress(before + done, total), stop=stop
         )
         faults = await take(vectors.rows)
         cost = cost.followed_by(replace(vectors, diagnostics=(*vectors.diagnostics, *faults)))
@@ -157,6 +162,7 @@ class _EmbeddingJob:
     telemetry: Telemetry
     timeout_s: float
     progress: Progress
+    stop: Callable[[], bool]
     dimensions: int | None = None
     rows: dict[str, Vector] = field(default_factory=dict)
     embedded: int = 0
@@ -183,7 +189,7 @@ class _EmbeddingJob:
         )
         self._refusals_before_test = min(3, 2 * len(keys) - 1)
         max_checks, idle_checks = math.ceil(self.timeout_s / _POLL_S), 0
-        while batches:
+        while batches and not (self.embedded and self.stop()):
             batch, before = batches.popleft(), len(self.rows) + self._refusals
             remaining = await self._embed_unclaimed(batch)
             if remaining is None:

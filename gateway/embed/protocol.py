@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
-from gateway.errors import ConfigError
+from gateway.errors import ConfigError, MissingExtraError
+from gateway.options.search import check_strategy
 from gateway.options.validation import check_members
 from gateway.runtime.model_endpoint import ModelEndpoint
 from gateway.runtime.vectors import Matrix
+from gateway.types import Strategy
 
+log = logging.getLogger("gateway")
 Role = Literal["document", "query"]
 """Role of a text. Some models treat documents and queries differently."""
 _REFUSAL_STATUSES = frozenset({400, 413, 422})
@@ -106,6 +111,32 @@ class Preparable(Protocol):
 def is_preparing(embedder: Embedder | None) -> bool:
     """Return whether a use of *embedder* would wait for its model."""
     return isinstance(embedder, Preparable) and embedder.preparing
+
+
+def choose_strategy(
+    strategy: Strategy | None,
+    embedder: Embedder | str | None,
+    named: Mapping[str, Callable[[], Embedder]],
+) -> tuple[Strategy, Embedder | None, str]:
+    """Return the strategy, the embedder and the reason for the strategy, and log the reason.
+
+    If *strategy* is None, it is ``auto`` with *embedder*, or else with the embedder ``local`` if
+    that can be created from *named*, or else ``graph``.
+
+    Raises:
+        ConfigError, MissingExtraError: As `resolve_embedder`, or if the strategy is unknown.
+    """
+    resolved, reason = resolve_embedder(embedder, named), "given"
+    if strategy is None:
+        reason = "embedder given"
+        if resolved is None and "local" in named:
+            with suppress(MissingExtraError):
+                resolved, reason = named["local"](), "extra local installed"
+        if resolved is None:
+            reason = "no embedder given or installed"
+        strategy = "graph" if resolved is None else "auto"
+    log.info("strategy %s (%s)", check_strategy(strategy), reason)
+    return strategy, resolved, reason
 
 
 def resolve_embedder(

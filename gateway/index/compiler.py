@@ -114,6 +114,12 @@ class SnapshotCompiler:
         self._deriver = EdgeDeriver(options)
         self._graph = GraphBuilder(weights=_WEIGHTS, fields=lexical_fields)
 
+    def texts(self, entities: Iterable[Entity]) -> Iterator[str]:
+        """Yield the texts of *entities* to embed, if no document of the host changes them."""
+        for entity in add_texts(entities, (), self._edge_sources)[0]:
+            whole, name, examples = texts_of(entity)
+            yield from (whole, name, *examples)
+
     def prepare(self, entities: Iterable[Entity], documents: Iterable[Document] = ()) -> None:
         """Replace the catalog by *entities*, in any order. Data of unchanged entities is kept.
 

@@ -1,9 +1,10 @@
 """Builder of the index. Builds run one at a time, and running searches keep their snapshot.
 
 * After a source changes, the next search waits for a new build.
-* Only new or changed texts are embedded, in the background, after the build.
+* Only new or changed texts are embedded, in the background, once their server is listed.
 * A search waits for missing vectors until none arrives for ``SearchOptions.query_timeout_s`` or the
-  embedder fails. A search that words may answer waits for at most 64 texts.
+  embedder fails. A search that words may answer waits for at most 64 texts. A search of a model
+  waits for at most ``SearchOptions.first_search_wait_s``.
 * Failed sources and embedders are retried later, in the background.
 """
 
@@ -17,15 +18,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Literal
 
-from gateway.embed.documents import DocumentVectors, embed_documents, embed_in_parts
-from gateway.embed.protocol import Embedder, Preparable, is_preparing
+from gateway.embed.documents import DocumentVectors
+from gateway.embed.protocol import Embedder
 from gateway.errors import Failed, attempt
 from gateway.index.compiler import SnapshotCompiler
 from gateway.index.edge_sources import EdgeSource
 from gateway.index.entity_rows import load_rows, with_rows
 from gateway.index.graph_documents import GraphSource, HostDocuments, files_digest
-from gateway.index.snapshot import IndexBuild
+from gateway.index.snapshot import IndexBuild, Snapshot
 from gateway.index.storage import IndexStore
+from gateway.index.text_queue import TextQueue
 from gateway.options import Options
 from gateway.options.environment import index_path
 from gateway.runtime.cache import Clock, SingleFlight
@@ -68,10 +70,8 @@ class Indexer:
     clock: Clock
     progress: Progress
     builds: int = field(default=0, init=False)
-    _embedded: tuple[int, int] = field(default=(0, 0), init=False)
-    """Progress of embedding: (texts embedded, texts in total)."""
     _stalled_at: tuple[int, int] | None = field(default=None, init=False)
-    """Value of `_embedded` when a search stopped waiting, or when embedding failed."""
+    """Value of `TextQueue.done` when a search stopped waiting, or when embedding failed."""
     _newest: IndexBuild | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -79,6 +79,13 @@ class Indexer:
         self._rows = load_rows(self.options, self.store, self.embedder)
         patience_s = self.options.search.query_timeout_s
         self._documents = HostDocuments(self.graph, patience_s=patience_s, flights=self.flights)
+        self._texts = TextQueue(
+            embedder=self.embedder,
+            store=self.store,
+            telemetry=self.telemetry,
+            flights=self.flights,
+            progress=self.progress,
+        )
 
     @cached_property
     def _compiler(self) -> SnapshotCompiler:
@@ -93,7 +100,7 @@ class Indexer:
 
         If the embedder's model cannot be prepared, a diagnostic says why.
         """
-        preparing = self.flights.start("prepare", self._prepare)
+        preparing = self.flights.start("prepare", self._texts.prepare)
         while True:
             build = await self.get()
             if not build.missing:
@@ -101,19 +108,34 @@ class Indexer:
                 return build.without_model(failed) if isinstance(failed, Failed) else build
             await self.flights.run("embed", self._embed)
 
-    async def get(self, *, vectors: bool = False, words_first: bool = False) -> IndexBuild:
+    async def get(
+        self, *, vectors: bool = False, wait: bool | float = True, queries: Sequence[str] = ()
+    ) -> IndexBuild:
         """Return the newest build; build first if a source or option changed.
 
         Args:
             vectors: True to wait for missing vectors, as described at the top of this module.
-            words_first: True if words may answer searches until the vectors are ready.
+            wait: False if words may answer until the vectors are ready. A positive number of
+                seconds if they may do so after this time.
+            queries: Queries of a search that waits for a number of seconds. Texts that fit them are
+                embedded first.
         """
+        if vectors and wait and not isinstance(wait, bool):
+            if not (await self.get()).snapshot.ranks_by_vectors():
+                return await self._get_within(wait, queries)
+            wait = False
         while True:
             build = self._current_or_none()
             if build is None:
                 await self.flights.run("build", self._build)
-            elif not (vectors and await self._wait_for_vectors(build, words_first)):
+            elif not (vectors and await self._wait_for_vectors(build, not wait)):
                 return build
+
+    async def _get_within(self, limit_s: float, queries: Sequence[str]) -> IndexBuild:
+        with self._texts.waiting(queries), suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
+                return await self.get(vectors=True)
+        return await self.get()
 
     async def _wait_for_vectors(self, build: IndexBuild, words_first: bool) -> bool:
         """Wait for more vectors. Return False if further waiting is not worthwhile."""
@@ -123,13 +145,13 @@ class Indexer:
         limit_s = _LOADING_S if words_first else None
         if (
             is_useless
-            or await self._wait_until_prepared(limit_s)
+            or await self._texts.wait_until_prepared(limit_s)
             or has_many_missing
             or not build.missing
         ):
             return False
-        while self._stalled_at != self._embedded:
-            before, limit = self._embedded, asyncio.timeout(self.options.search.query_timeout_s)
+        while self._stalled_at != self._texts.done:
+            before, limit = self._texts.done, asyncio.timeout(self.options.search.query_timeout_s)
             try:
                 async with limit:
                     await self.flights.run("embed", self._embed)
@@ -138,7 +160,7 @@ class Indexer:
                     raise
             else:
                 return True
-            if self._embedded == before:
+            if self._texts.done == before:
                 self._stalled_at = before
         return False
 
@@ -160,7 +182,7 @@ class Indexer:
         """Return a diagnostic with the progress of embedding, if *build* lacks vectors."""
         if not build.missing:
             return ()
-        done, total = self._embedded
+        done, total = self._texts.done
         return (_building("embed", f"{done} of {total} texts have a vector"),)
 
     def report(self) -> IndexReport:
@@ -175,11 +197,6 @@ class Indexer:
             notes = (_building("catalog", detail),)
         return replace(report, diagnostics=(*notes, *report.diagnostics))
 
-    def _on_embedded(self, done: int, total: int) -> None:
-        before, self._embedded = self._embedded, (done, total)
-        if before != self._embedded:
-            self.progress("embeddings", done, total)
-
     async def refresh(self) -> IndexBuild:
         """List every source again and build. Return the build with all its vectors."""
         self.registry.mark_all_dirty()
@@ -189,14 +206,16 @@ class Indexer:
         """List changed sources and build with the stored vectors; then embed the missing texts."""
         with self._recorded("build") as began:
             generation, registrations = self.registry.generation, self.registry.all()
-            before = self._newest.listed if self._newest else {}
+            build = self._newest
+            self._texts.is_listing = True
             listed = await list_sources(
                 registrations,
-                before,
+                build.listed if build else {},
                 telemetry=self.telemetry,
                 progress=partial(self.progress, "servers"),
+                on_listed=self._embed_early,
             )
-            build = self._newest
+            self._texts.is_listing, build = False, self._newest
             made_of = build and not build.failed and (build.generation, build.listed)
             # If the same sources failed again, keep the index, so that cached results stay valid.
             if not build or self._has_gaps or made_of != (generation, listed):
@@ -205,6 +224,17 @@ class Indexer:
             self._publish(build, began)
         if build.missing:
             self.flights.start("embed", self._embed)
+
+    def _embed_early(self, result: ListResult) -> None:
+        """Embed the texts of a server while others are listed.
+
+        Documents of the host may change any text, vectors in a database need no stored texts, and
+        the texts of the last build may be in the embedder.
+        """
+        is_busy = self._newest is not None and self._newest.missing > 0
+        if self.embedder and self.graph is None and self._rows is None and not is_busy:
+            entities = self.entities.preview(result, self.registry.rules)
+            self._texts.start_listed(self._compiler.texts(entities))
 
     async def _load_or_compile(
         self, generation: int, listed: Mapping[str, ListResult]
@@ -236,64 +266,31 @@ class Indexer:
         with collection_paused():
             self.entities.update(listed, rules, self.registry.visibility)
             self._compiler.prepare(self.entities.entities.values(), documents)
-        stored = await self._embed_missing(limit=0)
+        vectors = self._compiler.vectors
+        stored = await self._texts.embed(vectors, self._snapshot, limit=0)
         with collection_paused():
             notes += (*faults, *self.entities.notes, *dict.fromkeys(stored.diagnostics))
             snapshot = self._compiler.compile(documents=documents, diagnostics=notes)
-        missing = self._compiler.vectors.missing if self.embedder else 0
+        missing = vectors.missing if self.embedder else 0
         # Only saved snapshots need the naming, which contains all names of entities.
         naming = self.entities.naming if store else ()
         build = partial(build, settings=(*settings, *naming), failed=self._documents.is_late)
-        return build(snapshot=snapshot, missing=missing)
-
-    async def _wait_until_prepared(self, limit_s: float | None) -> bool:
-        """Wait for the embedder's model. Return True if it is not ready after *limit_s* seconds."""
-        if is_preparing(self.embedder):
-            with suppress(TimeoutError):
-                async with asyncio.timeout(limit_s):
-                    await attempt(self.flights.run("prepare", self._prepare))
-        return is_preparing(self.embedder)
-
-    async def _prepare(self) -> None:
-        if isinstance(self.embedder, Preparable) and self.embedder.preparing:
-            self.progress("model", 0, 1)
-            try:
-                await self.embedder.prepare()
-            finally:
-                self.progress("model", 1, 1)
+        cost = {"embedded": stored.embedded, "tokens": stored.tokens}
+        return build(snapshot=snapshot, missing=missing, **cost)
 
     async def _embed(self) -> None:
-        await attempt(self.flights.run("prepare", self._prepare))
+        # The embedder may still have texts from the time of listing.
+        await attempt(self.flights.run("listed", self._texts.embed_listed))
         while self._newest and self._newest.missing:
             with self._recorded("embed") as began:
-                vectors = await self._embed_missing()
+                vectors = await self._texts.embed(self._compiler.vectors, self._snapshot)
                 if vectors.failed:
-                    self._stalled_at = self._embedded
+                    self._stalled_at = self._texts.done
                 self._publish(self._with_vectors(self._newest, vectors), began)
 
-    async def _embed_missing(self, limit: int | None = None) -> DocumentVectors:
-        """Embed at most *limit* missing texts, and store the vectors. Return cost and failures."""
-        if self.embedder is None:
-            return DocumentVectors(rows={})
-        embed = partial(
-            embed_documents,
-            embedder=self.embedder,
-            store=self.store,
-            telemetry=self.telemetry,
-            dimensions=self._newest.snapshot.dimensions if self._newest else None,
-            max_new=limit,
-        )
-        vectors = self._compiler.vectors
-        if faults := await with_rows(vectors, vectors.load):
-            return DocumentVectors(rows={}, diagnostics=faults)
-        cost = await embed_in_parts(
-            vectors.missing_texts,
-            embed,
-            lambda rows: with_rows(vectors, vectors.add, rows),
-            self._on_embedded,
-        )
-        self.telemetry.store_failed("vectors", cost.store_faults)
-        return cost
+    @property
+    def _snapshot(self) -> Snapshot | None:
+        return self._newest.snapshot if self._newest else None
 
     def _with_vectors(self, build: IndexBuild, vectors: DocumentVectors) -> IndexBuild:
         rows, refused = self._compiler.vectors, vectors.refused
@@ -301,7 +298,7 @@ class Indexer:
         notes = [*build.snapshot.diagnostics, *vectors.diagnostics]
         notes += self._compiler.refusal_notes(refused)
         if missing and vectors.failed:
-            done, total = self._embedded
+            done, total = self._texts.done
             detail = f"{done} of {total} texts have a vector"
             notes.append(Diagnostic(stage="embed", code="vectors_incomplete", detail=detail))
         return replace(
@@ -352,7 +349,7 @@ class Indexer:
         """Return gauges of the newest build; see `Telemetry.observe`."""
         if (build := self._newest) is None:
             return {}
-        done, total = self._embedded
+        done, total = self._texts.done
         return {
             **build.snapshot.gauges(),
             "gateway.index.age": {"": self.clock() - build.built_at},

@@ -37,10 +37,13 @@ class SearchOptions(OptionObject):
     """Maximum number of queries in one search."""
     first_search: First = "auto"
     """Handling of searches with strategy `auto` while new tools are not embedded yet. ``wait``:
-    searches wait. ``words``: searches use words and existing vectors, with the diagnostic
-    ``index_building``. ``auto``: searches of programs wait, searches of models do not.
-    `Gateway.report()` always waits.
+    searches wait. ``words``: searches of programs use words and existing vectors, with the
+    diagnostic ``index_building``. ``auto``: searches of programs wait. Searches of models wait for
+    `first_search_wait_s`, unless ``wait``. `Gateway.report()` always waits.
     """
+    first_search_wait_s: Seconds = 5.0
+    """Maximum time, in seconds, that a search of a model waits for the vectors of a new catalog.
+    Then words answer, with the diagnostic ``index_building`` or ``model_preparing``."""
     query_timeout_s: Timeout = 10.0
     """Timeout for embedding the query, for rewriting it, and for the next vector of the catalog.
     Then the search continues without the missing vectors or the rewritten query."""
@@ -84,9 +87,9 @@ class SearchOptions(OptionObject):
         return "" if is_valid else f"max_limit must be at least limit ({self.limit})"
 
     @property
-    def models_wait(self) -> bool:
-        """True if searches by models wait until new tools are embedded."""
-        return self.first_search == "wait"
+    def models_wait(self) -> bool | float:
+        """Argument ``wait`` of `Gateway.search` for the searches of models."""
+        return self.first_search == "wait" or self.first_search_wait_s
 
     def pool(self, limit: int) -> int:
         """Return the number of candidates to score again for *limit* matches."""

@@ -51,7 +51,12 @@ class Searches:
         return "hybrid" if "hybrid" in self.rankings else "lexical"
 
     async def search(
-        self, request: SearchRequest, notes: Sequence[Diagnostic], *, wait: bool, task: str | None
+        self,
+        request: SearchRequest,
+        notes: Sequence[Diagnostic],
+        *,
+        wait: bool | float,
+        task: str | None,
     ) -> SearchResult:
         """Search the newest index. *wait* and *task* are as for `Gateway.search`.
 
@@ -60,7 +65,8 @@ class Searches:
         """
         check_ranking(request.ranking, self.cached.search.rankings)
         has_query = bool(request.queries or request.context)
-        built = await self._fetch_build(vectors=has_query, wait=wait)
+        queries = request.queries
+        built = await self._fetch_build(vectors=has_query, wait=wait, queries=queries)
         # Browsing does not use vectors.
         early = self.index.notes(built) if has_query else ()
         # Users with equal visibility share cached results.
@@ -135,10 +141,15 @@ class Searches:
         """Return the newest index build. Its vectors may be incomplete."""
         return await self._fetch_build(vectors=False)
 
-    async def _fetch_build(self, *, vectors: bool, wait: bool = True) -> IndexBuild:
+    async def _fetch_build(
+        self, *, vectors: bool, wait: bool | float = True, queries: Sequence[str] = ()
+    ) -> IndexBuild:
         self.servers.bridge.check_open()
         self.servers.pool.refresh_stale()
         search = self.cached.search
-        waits = search.strategy != "auto" or (wait and search.options.first_search != "words")
-        self.latest = await self.index.get(vectors=vectors, words_first=not waits)
+        if search.strategy != "auto":
+            wait = True
+        elif wait is True and search.options.first_search == "words":
+            wait = False
+        self.latest = await self.index.get(vectors=vectors, wait=wait, queries=queries)
         return self.latest

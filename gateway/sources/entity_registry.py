@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -85,6 +85,17 @@ class EntityRegistry:
                 entities[entry.id] = entry if previous is None or previous != entry else previous
         hide_denied(entities, visibility, self.entities)
         self.entities = entities
+
+    def preview(self, result: ListResult, rules: AccessRules) -> Iterable[Entity]:
+        """Return the entities of one server before all are listed. Their exposed names are wrong.
+
+        Aliases of other servers' items are left out.
+        """
+        server = result.registration.source.server
+        if result.listing.originals:
+            return ()
+        governance = _Governance({server: result}, rules)
+        return self._update_server(server, result.definitions, {}, governance).values()
 
     @property
     def naming(self) -> tuple[object, ...]:

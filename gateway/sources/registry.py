@@ -246,6 +246,7 @@ async def list_sources(
     *,
     telemetry: Telemetry,
     progress: Callable[[int, int], None] = lambda *_: None,
+    on_listed: Callable[[ListResult], None] = lambda _: None,
 ) -> Mapping[str, ListResult]:
     """Return the listing of every source, keyed by server.
 
@@ -257,6 +258,8 @@ async def list_sources(
         telemetry: Counts failures of sources and of the store, and quarantined tools.
         progress: Called before and after servers are listed, with the number of finished servers
             and the total number. Not called if stored listings suffice.
+        on_listed: Called with the listing of each server that had to be asked, while other sources
+            are still being listed.
     """
     outdated = [
         server
@@ -270,12 +273,23 @@ async def list_sources(
         getattr(outer := registrations[server].source, "inner", outer) for server in outdated
     ]
     preload(sources)
-    count = sum(isinstance(source, CachedSource) and source.asks_server for source in sources)
+    asked = {
+        server
+        for server, source in zip(outdated, sources, strict=True)
+        if isinstance(source, CachedSource) and source.asks_server
+    }
+    remaining, count = {*outdated}, len(asked)
     if count:
         progress(0, count)
-    results = await asyncio.gather(
-        *(_list_source(registrations[server], before.get(server), telemetry) for server in outdated)
-    )
+
+    async def list_one(server: str) -> ListResult:
+        result = await _list_source(registrations[server], before.get(server), telemetry)
+        remaining.discard(server)
+        if remaining and server in asked and not result.failed:
+            on_listed(result)
+        return result
+
+    results = await asyncio.gather(*map(list_one, outdated))
     if count:
         progress(count, count)
     fresh = dict(zip(outdated, results, strict=True))

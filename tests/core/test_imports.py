@@ -41,7 +41,7 @@ def loaded_modules(statement: str) -> list[str]:
     "statement",
     [
         "import gateway.gateway",
-        "from gateway.gateway import Gateway; Gateway().close()",
+        'from gateway.gateway import Gateway; Gateway(strategy="graph").close()',
         "import gateway; gateway.Gateway; gateway.SyncGateway; gateway.SqliteStore",
     ],
 )

@@ -40,7 +40,7 @@ EntryId = Annotated[str, Argument(metavar="ID", help="Id as shown by list.")]
 def _open_entries(config: Path) -> Iterator[SyncCatalog]:
     """Open the entries of the catalog without any server."""
     own_options = recording(command_options(read_optional(config), ONE_COMMAND))
-    with closing(Gateway(options=own_options)) as gateway:
+    with closing(Gateway(strategy="graph", options=own_options)) as gateway:
         yield SyncGateway(gateway).catalog
 
 

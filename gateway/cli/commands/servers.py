@@ -294,7 +294,9 @@ def start_server(name: str, manifest: Manifest) -> ServerTest:
         warnings = tuple(item for item in manifest.warnings if is_about(item, name))
         return ServerTest(name=name, works=False, seconds=0.0, diagnostics=warnings)
     own_options = command_options(manifest, ONE_COMMAND)
-    with closing(Gateway(vector_store=MemoryVectorStore(), options=own_options)) as gateway:
+    with closing(
+        Gateway(strategy="graph", vector_store=MemoryVectorStore(), options=own_options)
+    ) as gateway:
         gateway.add_config(select_server(manifest, name))
         sync = SyncGateway(gateway)
         started = time.perf_counter()

@@ -31,11 +31,12 @@ def test_program_waits_for_a_decision_if_its_client_cannot_ask(place: Place) -> 
     config = place.config({})
     nothing = place.run("programs", "list", "-c", config)
     gateway = Gateway(
+        strategy="graph",
         options=Options(
             discovery=DiscoveryOptions(programs=True),
             catalog_store_path=place.cache / "catalog.sqlite3",
             programs=ProgramsOptions(seconds=20, wall_s=120, destructive=True),
-        )
+        ),
     )
     gateway.add_tool(refund_order, hints=Hints(destructive=True))
     asyncio.run(run(gateway, code="await refund_order(order_id=1)"))

@@ -109,7 +109,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Serve the fixture server's tools and two skills."""
     catalog = tmp_path_factory.mktemp("catalog") / "catalog.sqlite3"
     options = Options(upstream=PATIENT, catalog_store_path=catalog)
-    gateway = Gateway(vector_store=MemoryVectorStore(), options=options)
+    gateway = Gateway(strategy="graph", vector_store=MemoryVectorStore(), options=options)
     server = mcp_server(gateway, expose="all")
     gateway.add_server("fixture", command=sys.executable, args=FIXTURE, cwd=ROOT)
     bridge = Bridge("served")

@@ -43,7 +43,9 @@ def folder(tmp_path: Path) -> Path:
     path.write_text(json.dumps({"mcpServers": {"fixture": table}}), encoding="utf-8")
 
     async def listed() -> int:
-        gateway = Gateway(vector_store=MemoryVectorStore(), options=Options(upstream=PATIENT))
+        gateway = Gateway(
+            strategy="graph", vector_store=MemoryVectorStore(), options=Options(upstream=PATIENT)
+        )
         async with gateway:
             gateway.add_config(path)
             return len(await gateway.list_tools())

@@ -87,7 +87,7 @@ def test_approved_arguments_are_the_sent_arguments(by_meta_tool: bool) -> None:
     copy.
     """
     shelf = Shelf([tool("pay")])
-    with closing(Gateway(vector_store=MemoryVectorStore())) as gateway:
+    with closing(Gateway(strategy="graph", vector_store=MemoryVectorStore())) as gateway:
         gateway.add_server("shelf", server=shelf.server)
 
         @given(st.dictionaries(st.text(max_size=5), values, max_size=4))

@@ -555,7 +555,12 @@ def test_no_sequence_of_calls_bypasses_approval_or_meta_tools() -> None:
     rules = {"local/hide": Access(scopes=frozenset({"admin"}))}
     options = Options(catalog=CatalogOptions(rules=rules))
     runner = asyncio.Runner()
-    with closing(Gateway(vector_store=MemoryVectorStore(), options=options)) as gateway, runner:
+    with (
+        closing(
+            Gateway(strategy="graph", vector_store=MemoryVectorStore(), options=options)
+        ) as gateway,
+        runner,
+    ):
         gateway.add_tool(lambda: ran.append("look"), name="look")
         gateway.add_tool(lambda: ran.append("hide"), name="hide")
         gateway.add_tool(lambda: ran.append("wipe"), name="wipe", hints=Hints(destructive=True))

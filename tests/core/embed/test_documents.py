@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from gateway.embed import (
     DocumentVectors,
     Embedded,
+    EmbeddingLimits,
     MemoryVectorStore,
     Role,
     embed_documents,
@@ -58,6 +60,20 @@ async def test_equal_documents_are_embedded_once() -> None:
 
     assert (2, 2, 2) == (embedder.texts, vectors.embedded, len(vectors.rows))
     assert 2 == vectors.tokens
+
+
+async def test_stopped_work_sends_one_request_and_continues_later() -> None:
+    """Otherwise frequent stops would prevent progress."""
+    embedder, store = HashingEmbedder(64), MemoryVectorStore()
+    embedder.info = replace(embedder.info, limits=EmbeddingLimits(max_texts=2))
+    embed = partial(
+        embed_documents, ["a", "b", "c"], embedder=embedder, store=store, telemetry=TELEMETRY
+    )
+
+    stopped, rest = await embed(stop=lambda: True), await embed()
+
+    assert [("a", "b"), ("c",)] == embedder.batches
+    assert ((2, ()), 1) == ((len(stopped.rows), stopped.diagnostics), rest.embedded)
 
 
 async def test_documents_with_stored_vectors_are_not_embedded_again() -> None:

@@ -158,7 +158,7 @@ async def test_catalog_changed_after_loading_gives_the_same_index_as_a_new_one(
 async def test_small_snapshot_is_not_saved(tmp_path: Path) -> None:
     """Compiling it takes less time than loading it."""
     options = Options(index_path=tmp_path / "index")
-    gateway = Gateway(options=options)
+    gateway = Gateway(strategy="graph", options=options)
     gateway.add_source(ListSource("srv", TOOLS))
     await gateway.search("invoice")
     await gateway.aclose()

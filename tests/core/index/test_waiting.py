@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
 from gateway.discovery import MetaNames, ToolList, ToolListBuilder, ToolListRequest
 from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
-from gateway.embed import MemoryVectorStore
+from gateway.embed import Embedder, EmbeddingLimits, MemoryVectorStore
 from gateway.errors import StoreError
 from gateway.gateway import Gateway
 from gateway.options import DiscoveryOptions, Options, SearchOptions
-from gateway.runtime.vectors import Vector
+from gateway.options.search import First
+from gateway.runtime.vectors import Vector, VectorStore
 from gateway.testing import HashingEmbedder
 from gateway.types import Access, Filters
 from tests.conftest import CatalogOf, OpenGateway
-from tests.fakes import Gated, ListSource, codes, names, tool, until
+from tests.fakes import CountedStore, Gate, Gated, ListSource, Shelf, codes, names, tool, until
 
 WORDS_FIRST = Options(search=SearchOptions(first_search="words"))
 NEW = "new"
@@ -123,13 +125,15 @@ async def test_gateway_search_waits_for_vectors_by_default(
     assert [] == codes(await searching)
 
 
-async def test_search_by_a_model_does_not_wait_for_vectors(
-    open_gateway: OpenGateway, catalog_of: CatalogOf
+@pytest.mark.parametrize("wait_s", [0, 0.01])
+async def test_words_answer_a_model_that_waited_in_vain(
+    open_gateway: OpenGateway, catalog_of: CatalogOf, wait_s: float
 ) -> None:
     """Words rank the tools for searches, routes and preselection. A note tells the model to search
     again.
     """
-    options = Options(discovery=DiscoveryOptions(route_name="route_tools", preselect=1))
+    discovery = DiscoveryOptions(route_name="route_tools", preselect=1)
+    options = Options(search=SearchOptions(first_search_wait_s=wait_s), discovery=discovery)
     gateway = open_gateway(catalog_of(80), strategy="auto", embedder=Gated(), options=options)
     request = ToolListRequest(messages=[{"role": "user", "content": QUERY}])
 
@@ -146,10 +150,11 @@ async def test_search_by_a_model_does_not_wait_for_vectors(
     assert "shelf" in route.text
 
 
-async def test_search_by_a_model_waits_for_vectors_if_the_options_require_it(
-    open_gateway: OpenGateway, catalog_of: CatalogOf
+@pytest.mark.parametrize("first_search", ["wait", "words", "auto"])
+async def test_search_by_a_model_waits_for_vectors(
+    open_gateway: OpenGateway, catalog_of: CatalogOf, first_search: First
 ) -> None:
-    options = Options(search=SearchOptions(first_search="wait"))
+    options = Options(search=SearchOptions(first_search=first_search, first_search_wait_s=120))
     embedder = Gated()
     gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=options)
     searching = asyncio.ensure_future(call_meta_tool(gateway, "search_tools", query=QUERY))
@@ -159,6 +164,87 @@ async def test_search_by_a_model_waits_for_vectors_if_the_options_require_it(
 
     assert search
     assert ("hybrid", []) == (search.mode, codes(search))
+
+
+async def test_texts_that_fit_a_waiting_query_are_embedded_first(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """The query comes while other texts are embedded. Every text is embedded once."""
+    embedder = Gated()
+    embedder.info = replace(embedder.info, limits=EmbeddingLimits(max_texts=16))
+    tools = (*catalog_of(80), tool("water_plants", "Water the plants."))
+    gateway = open_gateway(tools, strategy="auto", embedder=embedder)
+    await gateway.list_tools()
+    await embedder.gate.reached.wait()
+
+    search = asyncio.create_task(gateway.search("water the plants", wait=120.0))
+    await asyncio.sleep(0)
+    embedder.gate.set()
+    result = await search
+
+    documents = embedder.batches[:-1]
+    texts = [text for batch in documents for text in batch]
+    assert ("hybrid", []) == (result.mode, codes(result))
+    assert "plants" not in " ".join(documents[0])
+    assert all("plants" in text for text in documents[1])
+    assert 162 == len(texts) == len({*texts})
+    assert 162 == (await gateway.report()).embedded_texts
+
+
+async def test_texts_of_listed_servers_are_embedded_while_others_are_listed(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """Every text is embedded once, and a later process embeds nothing."""
+    store, embedder = CountedStore(), HashingEmbedder()
+    slow, gateway = await open_two_servers(open_gateway, catalog_of, embedder, store)
+    reporting = asyncio.ensure_future(gateway.report())
+
+    async def are_embedded() -> bool:
+        return embedder.texts >= 41
+
+    await until(are_embedded)
+    assert slow.gate
+    slow.gate.set()
+    report = await reporting
+    again = HashingEmbedder()
+    other, second = await open_two_servers(open_gateway, catalog_of, again, store)
+    assert other.gate
+    other.gate.set()
+
+    assert (1, embedder.texts) == (gateway.index_builds, report.embedded_texts)
+    assert report.vectors == report.entities == (await second.report()).vectors
+    assert len(store) == embedder.texts
+    assert 0 == again.texts
+
+
+async def test_build_does_not_wait_for_texts_that_are_being_embedded(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """The texts in the embedder are not embedded again."""
+    store, embedder = CountedStore(), Gated()
+    slow, gateway = await open_two_servers(open_gateway, catalog_of, embedder, store)
+    searching = asyncio.ensure_future(gateway.search(QUERY, wait=False))
+    await embedder.gate.reached.wait()
+    assert slow.gate
+    slow.gate.set()
+    result = await searching
+    embedder.gate.set()
+    report = await gateway.report()
+
+    assert ("graph", True) == (result.mode, "index_building" in codes(result))
+    assert len(store) == report.embedded_texts == embedder.texts
+
+
+async def open_two_servers(
+    open_gateway: OpenGateway, catalog_of: CatalogOf, embedder: Embedder, store: VectorStore
+) -> tuple[Shelf, Gateway]:
+    """Open a gateway of two servers, and return the one that is listed once its gate is open."""
+    slow = Shelf(catalog_of(50)[20:])
+    slow.gate = Gate()
+    gateway = open_gateway(strategy="auto", embedder=embedder, vector_store=store)
+    gateway.add_server("fast", server=Shelf(catalog_of(20)).server)
+    gateway.add_server("slow", server=slow.server)
+    return slow, gateway
 
 
 async def call_meta_tool(gateway: Gateway, name: str, **arguments: object) -> ToolAnswer:

@@ -258,7 +258,10 @@ async def test_last_lines_of_a_program_are_reported_without_secrets(tmp_path: Pa
     )
     args = ("-c", program, "--token", "of-the-command-line")
     options = UpstreamOptions(connect_timeout_s=60, connect_attempts=1)
-    gateway = Gateway(options=Options(upstream=options, catalog_store_path=tmp_path / "c.sqlite3"))
+    gateway = Gateway(
+        strategy="graph",
+        options=Options(upstream=options, catalog_store_path=tmp_path / "c.sqlite3"),
+    )
     gateway.add_server("srv", command=sys.executable, args=args, env={"KEY": "of-the-environment"})
 
     (note,) = (await gateway.report()).diagnostics

@@ -242,7 +242,7 @@ from gateway.errors import ClosedError
 from gateway.gateway import Gateway
 from gateway.sync import SyncGateway
 
-used, unused = SyncGateway(Gateway()), SyncGateway(Gateway())
+used, unused = (SyncGateway(Gateway(strategy="graph")) for _ in range(2))
 used.list_tools()
 child = os.fork()
 if not child:

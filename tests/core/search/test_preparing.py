@@ -97,6 +97,18 @@ async def test_search_does_not_wait_for_the_model_if_the_catalog_has_no_vectors(
     assert {"index_building", "model_preparing"} <= {*codes(result)}
 
 
+async def test_search_stops_waiting_for_the_model_at_its_time_limit(
+    open_gateway: OpenGateway,
+) -> None:
+    """Searches of models have a limit of 5 s by default."""
+    gateway = open_gateway(TOOLS, strategy="auto", embedder=ColdEmbedder())
+
+    result = await gateway.search("weather", wait=0.01)
+
+    assert ["shelf/get_weather"] == [match.id for match in result.matches]
+    assert {"index_building", "model_preparing"} <= {*codes(result)}
+
+
 async def test_preparing_the_model_does_not_count_as_query_time(open_gateway: OpenGateway) -> None:
     """It takes longer than the timeout of queries, and the query is embedded afterwards."""
     embedder = ColdEmbedder()

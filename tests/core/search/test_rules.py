@@ -29,19 +29,39 @@ NOISY = (
 
 
 @pytest.mark.requirement("auto:rule-1")
-async def test_default_strategy_is_the_graph(
-    open_gateway: OpenGateway, catalog: Catalog, embedder: HashingEmbedder
+async def test_default_strategy_is_the_graph_without_an_embedder_at_hand(
+    open_gateway: OpenGateway, catalog: Catalog, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rule 1: it works without a model, a key and vectors. An embedder is not called even if
-    given.
+    """Rule 1: it works without a model, a key and vectors. The plugin of the local model is not
+    loaded here.
     """
-    gateway = open_gateway(catalog, embedder=embedder)
+    with caplog.at_level("INFO", logger="gateway"):
+        gateway = open_gateway(catalog, strategy=None, options=Options(plugins=()))
 
     result = await gateway.search("send an e-mail")
 
-    assert ("graph", 0) == (gateway.strategy, embedder.calls)
+    assert ("graph", None) == (gateway.strategy, gateway.embedder)
+    assert "strategy='graph', reason='no embedder given or installed'" in repr(gateway)
+    assert "strategy graph (no embedder given or installed)" in caplog.text
     assert ("graph", "send_email", []) == (result.mode, names(result)[0], codes(result))
     assert result.matches[0].evidence.vector is None
+
+
+@pytest.mark.requirement("auto:rule-1")
+async def test_default_strategy_is_auto_with_an_embedder(
+    open_gateway: OpenGateway, catalog: Catalog, embedder: HashingEmbedder
+) -> None:
+    """A given strategy stays, and the embedder is then not called."""
+    gateway = open_gateway(catalog, strategy=None, embedder=embedder)
+    by_graph = open_gateway(catalog, strategy="graph", embedder=HashingEmbedder())
+
+    results = [await each.search("send an e-mail") for each in (gateway, by_graph)]
+
+    assert ["hybrid", "graph"] == [result.mode for result in results]
+    assert "strategy='auto', reason='embedder given'" in repr(gateway)
+    assert "strategy='graph', reason='given'" in repr(by_graph)
+    assert isinstance(by_graph.embedder, HashingEmbedder)
+    assert 0 == by_graph.embedder.calls
 
 
 @pytest.mark.requirement("auto:rule-2")

@@ -46,7 +46,9 @@ class Desk:
 
     def gateway(self, **upstream: object) -> Gateway:
         options = UpstreamOptions(**upstream)  # type: ignore[arg-type]  # passed on as they came
-        gateway = Gateway(options=Options(upstream=options, catalog_store_path=self.store))
+        gateway = Gateway(
+            strategy="graph", options=Options(upstream=options, catalog_store_path=self.store)
+        )
         gateway.add_config(self.path)
         self.made.append(gateway)
         return gateway

@@ -28,12 +28,13 @@ class Desk:
 
     def gateway(self, mode: str = "pid", **options: object) -> Gateway:
         gateway = Gateway(
+            strategy="graph",
             options=Options(
                 upstream=UpstreamOptions(**options),  # type: ignore[arg-type]  # passed on as they came
                 catalog_store_path=self.folder / "catalog.sqlite3",
                 index_path=self.folder / "index",
                 index=IndexOptions(min_tools=1),
-            )
+            ),
         )
         gateway.add_server(
             "srv", command=sys.executable, args=(str(HERE / "hostile.py"), mode, str(self.record))

@@ -31,7 +31,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
     def build(store: str = "catalog", **servers: list[str]) -> Gateway:
         options = Options(catalog_store_path=tmp_path / f"{store}.sqlite3")
-        gateway = Gateway(options=options, vector_store=MemoryVectorStore())
+        gateway = Gateway(strategy="graph", options=options, vector_store=MemoryVectorStore())
         for name, tools in servers.items():
             gateway.add_server(name, server=Shelf(map(tool, tools)).server)
         gateways.append(gateway)
@@ -163,7 +163,9 @@ async def test_call_by_the_name_of_a_disabled_tool_does_not_run_another_tool(
 ) -> None:
     shelves = {name: Shelf([tool("pay"), tool("read")]) for name in ("a", "b")}
     options = Options(catalog_store_path=tmp_path / "catalog.sqlite3")
-    async with Gateway(options=options, vector_store=MemoryVectorStore()) as gateway:
+    async with Gateway(
+        strategy="graph", options=options, vector_store=MemoryVectorStore()
+    ) as gateway:
         gateway.add_server("a", server=shelves["a"].server, hints={"read": Hints(enabled=False)})
         gateway.add_server("b", server=shelves["b"].server)
         answer = await call(gateway, "read")

@@ -18,7 +18,9 @@ async def test_call_by_the_name_of_a_denied_or_disabled_tool_reaches_no_other_to
     shelves = {name: Shelf([tool("pay"), tool("read")]) for name in ("a", "b")}
     policies = (AccessPolicy(tools=("a/pay",), action="deny"),)
     options = Options(catalog_store_path=tmp_path / "catalog.sqlite3", policies=policies)
-    async with Gateway(options=options, vector_store=MemoryVectorStore()) as gateway:
+    async with Gateway(
+        strategy="graph", options=options, vector_store=MemoryVectorStore()
+    ) as gateway:
         gateway.add_server("a", server=shelves["a"].server, hints={"read": Hints(enabled=False)})
         gateway.add_server("b", server=shelves["b"].server)
         answers = [await call(gateway, name) for name in ("pay", "read")]

@@ -50,7 +50,7 @@ class Parrot:
 
 @pytest.fixture
 async def gateway() -> AsyncIterator[Gateway]:
-    async with Gateway() as gateway:
+    async with Gateway(strategy="graph") as gateway:
         gateway.add_source(ListSource("rooms", [tool(name) for name in ROOMS]))
         gateway.add_source(ListSource("alone", [tool("one")]))
         yield gateway
@@ -87,7 +87,7 @@ async def test_document_of_proposals_declares_its_edges_once_the_host_adds_it(
     again = parse(text, path=document.path)
     assert document.edges == again.edges
     assert "- `rooms/book_room` --requires--> `rooms/find_room`" in text
-    async with Gateway(graph=[again]) as informed:
+    async with Gateway(strategy="graph", graph=[again]) as informed:
         informed.add_source(ListSource("rooms", [tool(name) for name in ROOMS]))
         result = await informed.search("book a room", limit=1)
     assert ["rooms/find_room"] == [prerequisite.id for prerequisite in result.prerequisites]
@@ -120,7 +120,7 @@ async def test_tool_is_described_to_the_model_in_a_single_line() -> None:
         input_schema={"properties": {"id": {}, "to": {}}, "required": ["id"]},
         output_schema={"properties": {"receipt": {}}},
     )
-    async with Gateway() as gateway:
+    async with Gateway(strategy="graph") as gateway:
         gateway.add_source(ListSource("s", [rich, tool("refund")]))
         (batch,) = batches(await gateway.snapshot())
 
@@ -177,7 +177,10 @@ def test_openai_proposer_sends_one_request_per_batch(
         pass
     monkeypatch.setenv("OPENAI_API_KEY", "k")
 
-    with connected(model="m", base_url=model.base_url) as proposer, SyncGateway(Gateway()) as twin:
+    with (
+        connected(model="m", base_url=model.base_url) as proposer,
+        SyncGateway(Gateway(strategy="graph")) as twin,
+    ):
         twin.gateway.add_source(ListSource("rooms", [tool(name) for name in ROOMS]))
         proposals = twin.propose_edges(proposer)
         assert proposer.model_id.endswith("/m")

@@ -201,7 +201,7 @@ async def test_next_search_uses_an_accepted_edge(tmp_path: Path) -> None:
         "# Local\n\n- close_deal --requires--> open_deal\n- open_deal --requires--> list_deals\n"
     )
     (tmp_path / "proposed" / "local.md").write_text(arrows, "utf-8")
-    async with Gateway(graph=tmp_path) as gateway:
+    async with Gateway(strategy="graph", graph=tmp_path) as gateway:
         for name in ("list_deals", "open_deal", "close_deal"):
             gateway.add_tool(lambda: "", name=name, description=f"{name} of the shop")
 

@@ -257,6 +257,7 @@ async def test_approved_program_resumes_in_another_process(
     first, second = (
         with_order_tools(
             Gateway(
+                strategy="graph",
                 store=store,
                 options=Options(discovery=DiscoveryOptions(programs=True), programs=LIMITS),
             )
@@ -435,6 +436,7 @@ async def test_program_cannot_wait_for_approval_if_the_store_does_not_store_prog
     plain = open_gateway()
     gateway = with_order_tools(
         Gateway(
+            strategy="graph",
             store=Small(plain.store),
             options=Options(discovery=DiscoveryOptions(programs=True), programs=LIMITS),
         )

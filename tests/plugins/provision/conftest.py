@@ -114,6 +114,7 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     ) -> Site:
         folder, config = tmp_path / "servers", tmp_path / "mcp.json"
         gateway = Gateway(
+            strategy="graph",
             vector_store=MemoryVectorStore(),
             options=Options(
                 upstream=upstream,

@@ -25,7 +25,7 @@ async def test_names_last_only_for_the_process_if_listings_cannot_be_stored(tmp_
         def close(self) -> None:
             self.entries.close()
 
-    gateway = Gateway(store=Store())
+    gateway = Gateway(strategy="graph", store=Store())
     gateway.add_server("zeta", server=Shelf([tool("pay")]).server)
     before = await gateway.report()
     gateway.add_server("alpha", server=Shelf([tool("pay")]).server)

@@ -195,7 +195,7 @@ trace.set_tracer_provider(provider)
 
 
 async def main():
-    async with Gateway() as gateway, open_client(gateway) as client:
+    async with Gateway(strategy="graph") as gateway, open_client(gateway) as client:
         assert 422 == (await client.get("/api/entities?limit=0")).status_code
         assert 200 == (await client.get("/api/entities")).status_code
 

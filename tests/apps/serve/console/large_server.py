@@ -23,7 +23,9 @@ ENTITIES = 5000
 
 async def serve(folder: Path) -> None:
     options = replace(PATIENT, catalog_store_path=folder / "catalog.sqlite3")
-    async with Gateway(vector_store=MemoryVectorStore(), options=options) as gateway:
+    async with Gateway(
+        strategy="graph", vector_store=MemoryVectorStore(), options=options
+    ) as gateway:
         gateway.add_source(ListSource("large", many_tools(ENTITIES)))
         await gateway.report()
         http = HttpOptions(port=0)

@@ -101,7 +101,7 @@ def test_plugin_ranking_with_a_name_of_the_core_is_rejected(
     install_plugin(f"own_{name}", BACKWARDS.replace('"backwards"', f'"{name}"'))
 
     with pytest.raises(ConfigError, match=f"a plugin registers a ranking with the name '{name}'"):
-        Gateway(options=Options(plugins=(f"own_{name}",)))
+        Gateway(strategy="graph", options=Options(plugins=(f"own_{name}",)))
 
 
 @pytest.mark.parametrize("ranking", ["hybrid", "weighted", "legacy"])
