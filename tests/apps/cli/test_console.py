@@ -46,4 +46,4 @@ def test_console_command_prints_the_url_of_the_console(place: Place) -> None:
     piped = place.run("serve", "--open-console", "-c", place.config({}))
 
     assert 200 == status
-    assert (2, True) == (piped.code, "--open-console: use --http" in piped.err)
+    assert (2, True) == (piped.code, "--open-console: only for HTTP, so add --http" in piped.err)

@@ -24,7 +24,7 @@ ASKED = """
 @pytest.fixture
 def files(place: Place) -> Place:
     """Folder with two servers, and a file with one request in words that no tool contains."""
-    place.config({"time": TIME, "excel": EXCEL})
+    place.config({"time": TIME, "excel": EXCEL}, options={"graph": {"bundled": False}})
     place.put("asked.md", ASKED)
     return place
 

@@ -252,7 +252,7 @@ def test_serve_reports_a_telemetry_exporter_that_is_not_installed_before_serving
 def test_serve_over_pipes_refuses_the_option_metrics(place: Place) -> None:
     ran = place.run("serve", "--metrics", "--config", place.config({}))
 
-    assert (2, True) == (ran.code, "--metrics: use --http" in ran.err)
+    assert (2, True) == (ran.code, "--metrics: only for HTTP, so add --http" in ran.err)
 
 
 def test_serve_keeps_the_telemetry_providers_of_an_agent(place: Place) -> None:

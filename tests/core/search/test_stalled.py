@@ -360,7 +360,7 @@ async def test_embedding_request_without_an_answer_ends_at_last() -> None:
     normalize = CachedNormalizer(
         normalizer=SilentNormalizer(),
         cache=_cache(),
-        share=SingleFlight[str](
+        share=SingleFlight[tuple[str, ...]](
             lambda work: asyncio.run_coroutine_threadsafe(work(), asyncio.get_running_loop())
         ).run,
         telemetry=Telemetry(),
