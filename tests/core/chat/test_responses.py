@@ -20,7 +20,7 @@ from tests.core.chat.conftest import summing
 from tests.core.chat.stage import SUM, WAYS, Role, Speaker, Stage, Way, find, look
 
 META = ("search_tools", "call_tool")
-MINE = {"type": "function", "name": "mine", "parameters": {"type": "object"}, "strict": False}
+MINE = {"type": "function", "name": "mine", "parameters": None, "strict": False}
 
 
 def working_role(stage: Stage) -> Role:
