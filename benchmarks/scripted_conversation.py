@@ -18,7 +18,8 @@ from openai import OpenAI
 
 from benchmarks.data import Benchmark, sources
 from gateway import AutoDiscoveryClient, Gateway, Options
-from gateway.discovery.window import proxy, to_parameters
+from gateway.discovery.parameters import to_parameters
+from gateway.discovery.window import proxy
 from gateway.options import DiscoveryOptions
 from gateway.plugins.quality.distractors import FixedSource
 from gateway.runtime.text import json_tokens

@@ -109,7 +109,7 @@ HOMES = {
     "dotenv": ("gateway/runtime/secrets.py",),
     "jinja2": ("gateway/serve/console/app.py",),
     "json5": ("gateway/config/json_edit.py",),
-    "jsonschema": ("gateway/catalog/arguments.py",),
+    "jsonschema": ("gateway/catalog/arguments.py", "gateway/testing/tool_rules.py"),
     "jwt": ("gateway/serve/identity/access_tokens.py",),
     "keyring": ("gateway/runtime/secrets.py",),
     "langchain": ("gateway/adapters/langchain.py",),

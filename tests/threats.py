@@ -151,7 +151,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "special_ipv6_addresses_are_refused "
                 "redirect_is_checked_like_any_request "
                 "request_goes_to_the_checked_address_with_its_own_host_name",
-                "core/discovery/test_proxies.py": "dangling_reference_in_a_schema_is_removed_and_never_followed",
+                "core/discovery/test_parameters.py": "dangling_reference_is_removed_and_never_followed",
                 "graphs/rdf/test_serialization.py": "import_opens_no_socket_or_file_for_any_text",
             },
         ),
@@ -199,7 +199,7 @@ THREATS: Mapping[str, Threat] = dict(
             "13-malformed-tool",
             "A server lists an unusable tool.",
             "Only that tool is left out, with the reason.",
-            "11 bad tools give 11 reasons",
+            "7 bad tools give 7 reasons",
             {
                 "core/mcp/test_mcp_hostile.py": "malformed_tool_is_left_out",
                 "core/index/test_indexer.py": "bad_tool_is_quarantined_and_others_are_listed",

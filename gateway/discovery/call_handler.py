@@ -15,10 +15,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from gateway.discovery.approval import Approve, request_approval
-from gateway.discovery.meta_tools import MetaNames, correct_keys, fold_arguments, meta_parameters
+from gateway.discovery.meta_tools import (
+    MetaNames,
+    correct_keys,
+    fold_arguments,
+    meta_parameters,
+    queries_of,
+)
+from gateway.discovery.parameters import parameter_names, restore_names, to_parameters
 from gateway.discovery.render_results import next_steps_hint, next_tools, render, route_tools
 from gateway.discovery.tool_list import ToolList
-from gateway.discovery.window import to_parameters
 from gateway.discovery.wire_formats import NATIVE_SEARCH, clip, result_text
 from gateway.errors import (
     CallerError,
@@ -33,7 +39,6 @@ from gateway.errors import (
 )
 from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot, resolve
-from gateway.runtime.json_schema import as_object
 from gateway.runtime.telemetry_names import OTHER
 from gateway.runtime.text import estimate_tokens, visible
 from gateway.types import Caller, Entity, InvokeResult, JsonObject, SearchResult
@@ -160,6 +165,7 @@ async def _handle(
             answer = await own(parsed_arguments)
             return _with_note(answer, note) if note and answer.search is not None else answer
         tool, arguments = _target(names, call, parsed_arguments)
+        arguments = await _restore_names(gateway, tools, tool, arguments)
         entity = await request_approval(
             gateway, approve, tool, arguments, call_id=call.id, caller=caller
         )
@@ -244,8 +250,7 @@ async def _read_arguments(
         # An unknown tool is refused when it is called.
         with suppress(GatewayError):
             entity = resolve(await gateway.snapshot(), name, tools.caller.filters())
-            parameters = as_object(entity.definition.input_schema.get("properties"))
-            arguments = fold_arguments(arguments, parameters)
+            arguments = fold_arguments(arguments, parameter_names(entity.definition.input_schema))
     if unknown := [key for key in arguments if key not in properties]:
         raise InvalidRequestError(f"{call.name} does not take {', '.join(unknown)}: see its schema")
     read = "" if arguments == original else json.dumps(arguments, ensure_ascii=False)
@@ -281,6 +286,16 @@ def _target(names: MetaNames, call: ToolCall, parsed: JsonObject) -> tuple[str, 
     return tool, arguments
 
 
+async def _restore_names(
+    gateway: Gateway, tools: ToolList, tool: str, arguments: JsonObject
+) -> JsonObject:
+    # An unknown tool is refused when it is called.
+    with suppress(GatewayError):
+        entity = resolve(await gateway.snapshot(), tool, tools.caller.filters())
+        return restore_names(entity.definition.input_schema, arguments)
+    return arguments
+
+
 async def _search(
     gateway: Gateway,
     tools: ToolList,
@@ -290,37 +305,30 @@ async def _search(
     shown: Collection[str] | None,
     task: str,
 ) -> ToolAnswer:
-    queries, options = _queries_of(arguments), gateway.options.search
+    queries, options = queries_of(arguments), gateway.options.search
     search = partial(gateway.search, caller=tools.caller, wait=options.models_wait, task=task)
     if len(queries) > 1:
         result = await search(queries=queries[: options.max_queries])
     else:
         result = await search(queries[0])
     snapshot = await gateway.snapshot()
+    schemas = partial(
+        parameters_of, snapshot, tools.caller, max_chars=gateway.options.discovery.parameters_chars
+    )
     text = render(
         result,
         gateway.options.discovery,
         hidden=tools.host,
         shown=tools.proxies if shown is None else shown,
-        schemas=partial(parameters_of, snapshot, tools.caller) if tools.mode == "stable" else None,
+        schemas=schemas if tools.mode == "stable" else None,
     )
     gateway.telemetry.record("gateway.search.answer.tokens", estimate_tokens(text))
     return ToolAnswer(call=call, text=text, queries=queries, search=result)
 
 
-def _queries_of(arguments: JsonObject) -> tuple[str, ...]:
-    query, listed = arguments.get("query"), arguments.get("queries") or []
-    if isinstance(query, list) and not listed:
-        query, listed = None, query
-    if query is not None and not isinstance(query, str):
-        raise InvalidRequestError("'query' is a text")
-    listed = [listed] if isinstance(listed, str) else listed
-    if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
-        raise InvalidRequestError("'queries' is a list of texts")
-    return tuple(dict.fromkeys([query, *listed] if query else listed)) or ("",)
-
-
-def parameters_of(snapshot: Snapshot, caller: Caller, name: str) -> JsonObject | None:
+def parameters_of(
+    snapshot: Snapshot, caller: Caller, name: str, *, max_chars: int
+) -> JsonObject | None:
     """Return the JSON Schema of the parameters of the tool with this exposed name.
 
     None if *caller* may not call the tool, or its definition is suspicious.
@@ -328,7 +336,7 @@ def parameters_of(snapshot: Snapshot, caller: Caller, name: str) -> JsonObject |
     entity = _find(snapshot, caller, name)
     if entity is None or entity.suspicious:
         return None
-    return to_parameters(entity.definition.input_schema)
+    return to_parameters(entity.definition.input_schema, max_chars=max_chars)
 
 
 def _find(snapshot: Snapshot, caller: Caller, name: str) -> Entity | None:
@@ -349,12 +357,16 @@ async def _failure(
     *arguments* is None if they were not a JSON object.
     """
     schema: JsonObject | None = None
+    # Proxies may have shorter schemas.
+    chars = gateway.options.chat.max_result_chars
     if arguments is None:
-        schema = meta_parameters(tools.names, call.name)
-        schema = schema or parameters_of(await gateway.snapshot(), tools.caller, call.name)
+        schema = meta_parameters(tools.names, call.name) or parameters_of(
+            await gateway.snapshot(), tools.caller, call.name, max_chars=chars
+        )
     elif isinstance(error, InvalidArgumentsError):
         entity = _find(await gateway.snapshot(), tools.caller, error.tool)
-        schema = None if entity is not None and entity.suspicious else error.schema
+        if entity is None or not entity.suspicious:
+            schema = to_parameters(error.schema, max_chars=chars)
     near = error.near if isinstance(error, UnknownToolError) else ()
     body = {"error": str(error), "schema": schema, "near": near}
     text = json.dumps({key: value for key, value in body.items() if value}, ensure_ascii=False)

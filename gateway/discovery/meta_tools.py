@@ -18,6 +18,7 @@ from itertools import chain, count
 from typing import Any
 
 from gateway.discovery.wire_formats import NATIVE_SEARCH
+from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.index.texts import humanized
 from gateway.options import DiscoveryOptions
@@ -302,6 +303,23 @@ def fold_arguments(given: JsonObject, parameters: Collection[str]) -> JsonObject
     if inner is not None and (not parameters or inner.keys() <= {*parameters}):
         readings.append(inner)
     return {"name": given.get("name"), "arguments": readings[0]} if len(readings) == 1 else given
+
+
+def queries_of(arguments: JsonObject) -> tuple[str, ...]:
+    """Return the queries in the arguments of a search, without repetitions; ("",) without any.
+
+    Raises:
+        InvalidRequestError: If they are not texts.
+    """
+    query, listed = arguments.get("query"), arguments.get("queries") or []
+    if isinstance(query, list) and not listed:
+        query, listed = None, query
+    if query is not None and not isinstance(query, str):
+        raise InvalidRequestError("'query' is a text")
+    listed = [listed] if isinstance(listed, str) else listed
+    if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
+        raise InvalidRequestError("'queries' is a list of texts")
+    return tuple(dict.fromkeys([query, *listed] if query else listed)) or ("",)
 
 
 def _read_object(value: Any) -> JsonObject | None:

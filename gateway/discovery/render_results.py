@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.discovery.meta_tools import ROUTES
+from gateway.discovery.parameters import shorten
 from gateway.errors import GatewayError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.index.tool_graph import DERIVED
@@ -105,18 +106,30 @@ def _render_with_schemas(
         parameters: object = _SHOWN_BEFORE
         if not entry.is_known:
             has_schema = not (entry.match.suspicious or entry.is_unexplained)
-            parameters = _signature(schemas(row["name"])) if has_schema else None
+            schema = schemas(row["name"]) if has_schema else None
+            parameters = _signature(schema if row is not rows[0] else _fit(schema, remaining))
         cost = estimate_tokens(_dump(parameters))
         # The row still lists the required arguments, and the answer to a wrong call shows the
         # schema.
         if parameters is not None and (entry.is_known or cost <= remaining):
             row["parameters"] = parameters
             remaining -= cost
+        elif parameters is not None and row is rows[0]:
+            # The best match must not be the only one without parameters.
+            break
     text = _dump(body)
     while remaining < 0 and len(rows) > 1 and estimate_tokens(text) > budget:
         rows.pop()
         text = _dump(body)
     return text
+
+
+def _fit(schema: Mapping[str, Any] | None, budget: int) -> Mapping[str, Any] | None:
+    """Return *schema*, shortened to *budget* estimated tokens if possible."""
+    for chars in (4 * budget, budget):
+        if schema and estimate_tokens(_dump(_signature(schema))) > budget:
+            schema = shorten({**schema}, chars)
+    return schema
 
 
 def _signature(schema: Mapping[str, object] | None) -> Mapping[str, object] | None:

@@ -11,24 +11,17 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from gateway.discovery.meta_tools import FunctionTool, MetaNames
+from gateway.discovery.parameters import fits_strict, to_parameters
 from gateway.discovery.render_results import MAX_LINE_CHARS, described_names_in, direct_names_in
 from gateway.options import DiscoveryOptions
-from gateway.runtime.json_schema import as_object, as_objects, map_schemas, resolve_pointer
-from gateway.runtime.text import clean, one_line, visible_json
-from gateway.types import Entity, JsonObject
-
-_HIDDEN_KEYWORDS = frozenset({"$schema", "$id"})
-_CHOICES = ("allOf", "anyOf", "oneOf")
-_FORBIDDEN_AT_TOP = frozenset({*_CHOICES, "enum", "not"})
-"""JSON Schema keywords that model services refuse at the top of a tool's schema."""
-_NOT_STRICT = frozenset({"allOf", "oneOf", "not", "if", "then", "else", "patternProperties"})
-"""JSON Schema keywords that a schema with ``strict`` must not contain."""
+from gateway.runtime.text import clean, one_line
+from gateway.types import Entity
 
 
 def proxy(entity: Entity, options: DiscoveryOptions, *, brief: bool = False) -> FunctionTool:
     """Return *entity* as a tool that a model can call; if *brief*, with one line of description."""
     description = clean(description_of(entity), limit=options.description_chars)
-    parameters = to_parameters(entity.definition.input_schema)
+    parameters = to_parameters(entity.definition.input_schema, max_chars=options.parameters_chars)
     function: dict[str, object] = {
         "name": entity.exposed_name,
         "description": one_line(description, limit=MAX_LINE_CHARS) if brief else description,
@@ -42,66 +35,6 @@ def proxy(entity: Entity, options: DiscoveryOptions, *, brief: bool = False) -> 
 def description_of(entity: Entity) -> str:
     """Return the description of *entity*, or else its title or name."""
     return entity.description or entity.definition.title or f"{entity.name} of {entity.server}"
-
-
-def to_parameters(schema: JsonObject) -> dict[str, object]:
-    """Convert a tool's input schema to an object schema that model services accept.
-
-    ``$schema`` and ``$id`` are removed. At the top, ``allOf``, ``anyOf`` and ``oneOf`` are replaced
-    by the properties of their branches, none of which is then required; ``enum`` and ``not`` are
-    removed. References to other documents or missing parts are removed. Calls are checked against
-    the original schema.
-    """
-
-    def without_dangling_reference(part: JsonObject) -> JsonObject:
-        if "$ref" not in part or isinstance(resolve_pointer(part["$ref"], schema), Mapping | bool):
-            return part
-        return {key: value for key, value in part.items() if key != "$ref"}
-
-    source = map_schemas(schema, without_dangling_reference)
-    left_out = _HIDDEN_KEYWORDS | _FORBIDDEN_AT_TOP
-    properties = as_object(source.get("properties"))
-    return visible_json(
-        {
-            **{key: value for key, value in source.items() if key not in left_out},
-            "type": "object",
-            "properties": {**_properties_of_choices(source), **properties},
-        }
-    )
-
-
-def _properties_of_choices(schema: JsonObject) -> dict[str, object]:
-    branches = (branch for key in _CHOICES for branch in as_objects(schema.get(key)))
-    return {
-        str(name): property_schema
-        for branch in branches
-        for name, property_schema in as_object(branch.get("properties")).items()
-    }
-
-
-def fits_strict(schema: JsonObject) -> bool:
-    """Return whether *schema* satisfies the rules of services for ``strict``.
-
-    At any depth, objects must forbid additional properties and require all of their own.
-    """
-    parts: list[JsonObject] = []
-
-    def note(part: JsonObject) -> JsonObject:
-        parts.append(part)
-        return part
-
-    map_schemas(schema, note)
-    return all(map(_is_strict, parts))
-
-
-def _is_strict(part: JsonObject) -> bool:
-    if not _NOT_STRICT.isdisjoint(part):
-        return False
-    if "properties" not in part and part.get("type") != "object":
-        return True
-    named, required = {*as_object(part.get("properties"))}, part.get("required")
-    demanded = set(required) if isinstance(required, list | tuple) else set()
-    return part.get("additionalProperties") is False and named == demanded
 
 
 Message = Mapping[str, object]

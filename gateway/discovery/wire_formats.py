@@ -18,8 +18,11 @@ NATIVE_SEARCH = "<tool_search>"
 
 
 def to_wire(tool: Mapping[str, object], wire_format: WireFormat) -> Mapping[str, object]:
-    """Convert a tool from the format of Chat Completions to *wire_format*."""
-    return tool if wire_format == "chat" else {"type": "function", **unwrap(tool)}
+    """Convert a tool from the format of Chat Completions to *wire_format*.
+
+    If ``strict`` is missing, the Responses API would require optional parameters.
+    """
+    return tool if wire_format == "chat" else {"type": "function", "strict": False, **unwrap(tool)}
 
 
 def unwrap(entry: Mapping[str, object]) -> Mapping[str, object]:

@@ -14,14 +14,16 @@ from gateway.mcp.definitions import (
     find_fault,
     find_inner_fault,
     find_name_fault,
+    find_repairs,
     item_name,
     measure_size,
     parse_definition,
-    read_php,
+    repair,
 )
 from gateway.mcp.injection_scanner import scan_definition
 from gateway.options import UpstreamOptions
 from gateway.runtime.json_schema import as_object
+from gateway.runtime.model_schema import convert
 from gateway.runtime.naming import MAX_NAME_CHARS
 from gateway.runtime.text import clean
 from gateway.types import Code, Diagnostic, JsonObject, ToolDefinition
@@ -30,6 +32,8 @@ from gateway.types.listing import Listing, pin_key
 _METHODS_BY_KIND = {"tool": TOOLS, "resource": RESOURCES, "prompt": PROMPTS}
 _UNPAUSED_CPU_S = 0.5
 """Processor time of a listing's checks before pauses begin, in seconds. Most need less."""
+_MAX_NAMED = 5
+"""Maximum number of tools that one diagnostic names."""
 _STEP_S = 0.001
 _PAUSE_FACTOR = 3
 """Length of the pause after a step of the checks, as a multiple of the step's processor time."""
@@ -73,6 +77,7 @@ class DefinitionCollector:
         self._diagnostics: list[Diagnostic] = []
         self._digests: dict[str, str] = {}
         self._suspicions: dict[str, tuple[str, ...]] = {}
+        self._simplified: list[str] = []
         self._share = WorkShare()
         digest = hashlib.sha256(instructions.encode("utf-8", "surrogatepass")).hexdigest()
         self._record_digest(pin_key("server", server), digest, {"description": instructions})
@@ -92,6 +97,11 @@ class DefinitionCollector:
 
     def listing(self) -> Listing:
         """Return the added definitions, with instructions, diagnostics, digests and suspicions."""
+        if self._simplified:
+            named, more = self._simplified[:_MAX_NAMED], len(self._simplified) - _MAX_NAMED
+            rest = f", and {more} more" if more > 0 else ""
+            self.add_note("schema_simplified", f"tools {', '.join(named)}{rest}")
+            self._simplified = []
         return Listing(
             definitions=tuple(self._definitions),
             instructions=self._instructions,
@@ -140,7 +150,7 @@ class DefinitionCollector:
         accepted: frozenset[str] | None = None,
         definition: ToolDefinition | None = None,
     ) -> None:
-        repaired = read_php(item, method)
+        repaired = repair(item, method)
         reason = find_fault(repaired, method)
         reason = reason or self._add(as_object(repaired), item, method, accepted, definition)
         if reason and self._faults == self._max_items:
@@ -197,8 +207,18 @@ class DefinitionCollector:
         else:
             self._count += 1
             self._definitions.append(definition)
+            self._note_changes(definition, sent)
             self._record_digest(key, digest_definition(sent, method), item)
         return ""
+
+    def _note_changes(self, definition: ToolDefinition, sent: JsonObject) -> None:
+        changes: dict[str, None] = {}
+        if definition.kind == "tool":
+            lost = convert(definition.input_schema).lost
+            changes = dict.fromkeys([*find_repairs(sent), *lost])
+        if changes:
+            name = clean(definition.name, limit=MAX_NAME_CHARS)
+            self._simplified.append(f"{name!r} ({clean(', '.join(changes), limit=MAX_NAME_CHARS)})")
 
     def _mark_full(self, why: str) -> None:
         self.is_full = True

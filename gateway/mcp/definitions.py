@@ -21,12 +21,14 @@ from gateway.runtime.json_schema import (
     as_object,
     as_objects,
     as_text,
+    as_texts,
     count_in_place,
     map_schemas,
     objects_in,
     read_empty_maps,
 )
 from gateway.runtime.naming import MAX_NAME_CHARS, MAX_TITLE_CHARS, MAX_URI_CHARS
+from gateway.runtime.schema_keywords import TYPES
 from gateway.runtime.text import clean, is_visible, visible, visible_json
 from gateway.types import Hints, JsonObject, Kind, ToolDefinition
 
@@ -78,11 +80,52 @@ LISTS = {each.method: each for each in (TOOLS, RESOURCES, TEMPLATES, PROMPTS, SK
 """List methods, keyed by the name of the MCP method."""
 
 
-def read_php(item: object, method: ListMethod) -> object:
-    """Return the tool *item* with ``{}`` for empty maps that PHP writes as ``[]``."""
-    if method is not TOOLS or is_too_deep(item, MAX_DEPTH):
+def repair(item: object, method: ListMethod) -> object:
+    """Return the tool *item* with a usable input schema, if servers mean one.
+
+    PHP writes empty maps as ``[]``, other languages write missing values as null, and schemas
+    without a type mean objects.
+    """
+    if method is not TOOLS or is_too_deep(item, MAX_DEPTH) or not isinstance(item, dict):
         return item
-    return read_empty_maps(item, MAPS | _SINGLE_SCHEMA_KEYWORDS)
+    repaired: dict[str, object] = read_empty_maps(item, MAPS | _SINGLE_SCHEMA_KEYWORDS)
+    schema = repaired.get("inputSchema")
+    if schema is None or isinstance(schema, dict):
+        repaired["inputSchema"] = _repair_schema(schema or {})
+    return repaired
+
+
+def find_repairs(item: JsonObject) -> list[str]:
+    """Return the keywords of the input schema of the tool *item* that `repair` changes.
+
+    Empty maps of PHP do not count.
+    """
+    schema = read_empty_maps(item.get("inputSchema"), MAPS | _SINGLE_SCHEMA_KEYWORDS)
+    sent, repaired = as_object(schema), _repair_schema(as_object(schema))
+    return [key for key in {**sent, **repaired} if sent.get(key) != repaired.get(key)]
+
+
+def _repair_schema(schema: JsonObject) -> dict[str, object]:
+    types = schema.get("type") or "object"
+    named = [types] if isinstance(types, str) else types
+    required = schema.get("required")
+    is_object = any(TYPES.get(str(name).lower()) == "object" for name in as_texts(named))
+    properties = {
+        name: value if isinstance(value, dict | bool) else {}
+        for name, value in as_object(schema.get("properties")).items()
+    }
+    repaired = {
+        **schema,
+        "type": "object" if is_object else types,
+        "properties": properties,
+        "required": as_texts([required] if isinstance(required, str) else required),
+    }
+    return {
+        key: value
+        for key, value in repaired.items()
+        if value is not None and (key in schema or key == "type")
+        if key != "$schema" or isinstance(value, str)
+    }
 
 
 def find_fault(item: object, method: ListMethod) -> str:
@@ -242,18 +285,8 @@ def is_too_deep(value: object, limit: int) -> bool:
 
 
 def _find_schema_fault(schema: object) -> str:
-    if not isinstance(schema, dict) or schema.get("type") != "object":
-        return "its input schema is not of type object"
-    properties, required = (schema.get(key) for key in ("properties", "required"))
-    properties = {} if properties is None else properties
-    if not isinstance(properties, dict) or not all(
-        isinstance(value, dict | bool) for value in properties.values()
-    ):
-        return "the properties of its input schema are not schemas"
-    required = [] if required is None else required
-    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
-        return "the required names of its input schema are not a list of names"
-    return "" if isinstance(schema.get("$schema", ""), str) else "its $schema is not a URI"
+    is_object = isinstance(schema, dict) and schema.get("type") == "object"
+    return "" if is_object else "its input schema is not of type object"
 
 
 def _template_schema(uri: str) -> JsonObject:

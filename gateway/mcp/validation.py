@@ -20,7 +20,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import JSONRPCMessage, RequestId, jsonrpc_message_adapter
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from gateway.mcp.definitions import LISTS, SKILLS, TOOLS, find_fault, is_too_deep, read_php
+from gateway.mcp.definitions import LISTS, SKILLS, TOOLS, find_fault, is_too_deep, repair
 from gateway.mcp.error_mapping import MALFORMED
 from gateway.runtime.json_schema import as_object, as_text, read_empty_maps
 from gateway.runtime.text import visible_json
@@ -189,7 +189,7 @@ def hide_raw(method: str, result: dict[str, Any]) -> dict[str, Any]:
         # The SDK reads only the x-mcp-header marks of tools.
         visible = [
             {"name": tool["name"], "inputSchema": tool["inputSchema"]}
-            for tool in (read_php(item, TOOLS) for item in items)
+            for tool in (repair(item, TOOLS) for item in items)
             if isinstance(tool, dict) and not find_fault(tool, TOOLS)
         ]
     elif (method not in LISTS and is_too_deep(raw, _MAX_RESULT_DEPTH)) or (

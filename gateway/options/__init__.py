@@ -86,6 +86,9 @@ class DiscoveryOptions(OptionObject):
     description."""
     description_chars: Annotated[int, Meta(ge=32)] = 1024
     """Maximum length of a proxy's description, in characters."""
+    parameters_chars: Annotated[int, Meta(ge=500)] = 8000
+    """Maximum length of the JSON Schema of a tool's parameters for a model, in characters. If it is
+    longer, descriptions are cut first, then deep parts."""
     next_steps: Count = 2
     """Maximum number of next tools that are named after the result of a tool call: declared ones,
     and those learned from past calls. 0 turns this off."""

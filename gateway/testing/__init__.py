@@ -11,3 +11,4 @@ from gateway.testing.model import Policy as Policy
 from gateway.testing.model import Turn as Turn
 from gateway.testing.model import script as script
 from gateway.testing.server import ScriptedModel as ScriptedModel
+from gateway.testing.tool_rules import find_tool_faults as find_tool_faults

@@ -7,7 +7,6 @@ A policy has no state, so it answers equal requests equally. It refuses a reques
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, takewhile
@@ -15,12 +14,12 @@ from itertools import chain, takewhile
 from gateway.discovery.wire_formats import messages_of
 from gateway.errors import InvalidRequestError
 from gateway.runtime.json_schema import as_objects
+from gateway.testing.tool_rules import find_tool_faults
 from gateway.types import JsonObject
 
 _BRING_TOOLS = frozenset({"tool_search_output", "additional_tools"})
 """Item types of the Responses API that contain tools."""
 MAX_TOOLS = 128
-_FUNCTION_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +186,8 @@ def _find_faults(request: ModelRequest) -> Iterator[str]:
         yield "'tools' is too short: expected an array with at least one item"
     if count > MAX_TOOLS:
         yield f"'tools' is too long: expected at most {MAX_TOOLS} items, got {count}"
-    for name in request.tool_names:
-        if not _FUNCTION_NAME.fullmatch(name):
-            yield f"a function's name must match {_FUNCTION_NAME.pattern}, not {name!r}"
+    for function in request.functions.values():
+        yield from find_tool_faults(function)
 
 
 def _find_answer_faults(messages: list[dict[str, object]]) -> Iterator[str]:

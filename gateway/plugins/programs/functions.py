@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from gateway.catalog.arguments import check_arguments
 from gateway.discovery.approval import Approve, needs_approval, request_approval
 from gateway.discovery.meta_tools import MetaNames
+from gateway.discovery.parameters import restore_names, to_parameters
 from gateway.discovery.tool_list import ToolList
-from gateway.discovery.window import description_of, to_parameters
+from gateway.discovery.window import description_of
 from gateway.discovery.wire_formats import result_text
 from gateway.errors import GatewayError, InvalidRequestError, NotApprovedError, UnknownToolError
 from gateway.gateway import Gateway
@@ -143,6 +144,7 @@ class ProgramFunctions:
         tool, arguments = self._target(call)
         target = await self.gateway.calls.find(tool, self.caller, arguments)
         entity = target.entity
+        arguments = restore_names(entity.definition.input_schema, arguments)
         if entity.hints.destructive is True and not self.gateway.options.programs.destructive:
             raise NotApprovedError(
                 f"{entity.exposed_name!r} is destructive, so programs may not call "

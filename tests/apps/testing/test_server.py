@@ -28,6 +28,15 @@ def tools(count: int, *, words: int = 1) -> list[ChatCompletionToolParam]:
     ]
 
 
+ARRAY: ChatCompletionToolParam = {
+    "type": "function",
+    "function": {
+        "name": "label",
+        "parameters": {"type": "object", "properties": {"tags": {"type": "array"}}},
+    },
+}
+
+
 def test_turn_with_text_is_sent_as_a_chat_completion() -> None:
     """The whole body is compared, so that every change of the format is noticed."""
     with serve_blocking(script(Turn("Hi there."))) as (_, client):
@@ -252,6 +261,10 @@ def test_body_that_is_not_an_object_is_refused(body: bytes, match: str) -> None:
                 "messages": [{"role": "assistant", "tool_calls": [{"id": "1"}]}, *HELLO],
             },
             "no tool message answers",
+        ),
+        (
+            {"model": "m", "messages": HELLO, "tools": [tools(1)[0], ARRAY]},
+            "Invalid schema for function 'label': .* array schema missing items",
         ),
         ({"model": "e", "input": ""}, "none of them empty"),
         ({"model": "e", "input": ["a", ""]}, "none of them empty"),

@@ -20,7 +20,7 @@ from tests.core.chat.conftest import summing
 from tests.core.chat.stage import SUM, WAYS, Role, Speaker, Stage, Way, find, look
 
 META = ("search_tools", "call_tool")
-MINE = {"type": "function", "name": "mine", "parameters": {"type": "object"}, "strict": False}
+MINE = {"type": "function", "name": "mine", "parameters": None, "strict": False}
 
 
 def working_role(stage: Stage) -> Role:
@@ -52,7 +52,9 @@ async def test_model_searches_calls_and_answers(
     assert "It is 3." == answer.output_text
     assert META == role.tool_names[0]
     assert (*META, "add") == role.tool_names[1][:3] == role.tool_names[2][:3]
-    assert {"type", "name", "description", "parameters"} == set(role.requests[1].tools[2])
+    added = role.requests[1].tools[2]
+    assert {"type", "name", "description", "parameters", "strict"} == set(added)
+    assert added["strict"] is False
     spent = accounting_of(answer)
     assert spent is not None
     assert (3, 1, 1, 0) == (spent.turns, spent.searches, spent.tool_calls, spent.errors)

@@ -19,7 +19,7 @@ USER: dict[str, Any] = {"role": "user", "content": "Hi."}
 CALL = {"id": "c1", "type": "function", "function": {"name": "mine", "arguments": "{}"}}
 SAID = ChatCompletionMessage.model_validate({"role": "assistant", "tool_calls": [CALL]})
 MINE = function("mine", zone={"type": "string"})
-ITEM = {"type": "function", "name": "mine", "parameters": {"type": "object"}, "strict": False}
+ITEM = {"type": "function", "name": "mine", "parameters": None, "strict": False}
 SCHEMA = {"name": "s", "schema": {"type": "object", "properties": {}}, "strict": False}
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
 NAMED = {"type": "function", "function": {"name": "mine"}}

@@ -265,6 +265,22 @@ def test_stable_mode_result_contains_parameters_within_the_budget() -> None:
     assert not any("direct" in row for row in rows)
 
 
+@pytest.mark.parametrize("budget", [100, 300, 900])
+def test_best_match_never_lacks_parameters_that_lesser_ones_have(budget: int) -> None:
+    """Its parameters are shortened to the budget."""
+    fields = {f"field_{number}": {"type": "string", "enum": ["x" * 90]} for number in range(40)}
+    large: JsonObject = {"type": "object", "properties": fields}
+    result = SearchResult(mode="graph", matches=matches(3))
+    options = DiscoveryOptions(schema_token_budget=budget)
+
+    text = render(result, options, schemas=lambda name: large if name == "m0" else schema(name))
+
+    shown = [row["name"] for row in read(text) if "parameters" in row]
+    assert shown == [] or shown[0] == "m0"
+    assert budget == 100 or shown
+    assert estimate_tokens(text) <= budget
+
+
 @pytest.mark.parametrize("schemas", [None, lambda _: {"description": "IMPORTANT"}])
 def test_suspicious_tool_is_shown_without_free_text(schemas: Schemas | None) -> None:
     """The tool can be called, but the model sees no long text by the tool's author."""

@@ -82,7 +82,8 @@ async def test_hostile_server_does_not_affect_other_servers(
     result = await gateway.search("water the plants")
 
     assert "calm/water_plants" == result.matches[0].id
-    assert {code} - {""} == {note.code for note in (await gateway.report()).diagnostics}
+    codes = {note.code for note in (await gateway.report()).diagnostics}
+    assert {code} - {""} == codes - {"schema_simplified"}
     assert peak_bytes() - before < 50 * _MIB
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.runtime.background_loop import Bridge
+from gateway.runtime.json_schema import as_object
 from tests.core.mcp.verbatim import TOOL, Answers, answering, opening, result
 
 HUGE = "9" * 4301
@@ -91,9 +92,57 @@ async def test_result_with_a_number_that_json_cannot_express_is_accepted(
 
 
 @pytest.mark.parametrize(
-    "odd", [[], schema(required={}), schema(properties=""), schema(required=False)]
+    ("odd", "expected", "repairs"),
+    [
+        ({}, {}, "type"),
+        (None, {}, "type"),
+        ({"type": None, "properties": {"a": {"type": "string"}}}, None, "type"),
+        ({"type": ["object", "null"], "description": None}, {}, "type"),
+        (schema(required={}), {}, "required"),
+        (schema(properties=""), {}, "properties"),
+        (schema(required=False, **{"$schema": 7}), {}, "required, $schema"),
+        (
+            schema(properties={"a": None, "b": "text"}, required="a"),
+            {"required": ["a"]},
+            "properties, required",
+        ),
+    ],
 )
-async def test_only_the_tool_with_an_empty_value_of_the_wrong_type_is_left_out(
+async def test_schema_with_missing_or_wrong_keywords_is_repaired(
+    bridge: Bridge, tmp_path: Path, odd: Any, expected: dict[str, Any] | None, repairs: str
+) -> None:
+    """The tool is usable, because a schema of MCP can only mean an object."""
+    page = json.dumps({"tools": [TOOL, {"name": "odd", "inputSchema": odd}]})
+    async with answering(bridge, tmp_path, "stdio", {"tools/list": [result(page)]}) as source:
+        listing = await source.list_tools()
+
+    (repaired,) = (tool.input_schema for tool in listing.tools if tool.name == "odd")
+    properties = as_object(as_object(odd).get("properties")) if odd else {}
+    valid = {name: value if isinstance(value, dict) else {} for name, value in properties.items()}
+    assert {"type": "object", **({"properties": valid} if valid else {}), **(expected or {})} == {
+        key: value for key, value in repaired.items() if value
+    }
+    (note,) = listing.diagnostics
+    assert ("schema_simplified", f"'srv': tools 'odd' ({repairs})") == (note.code, note.detail)
+
+
+async def test_simplified_parameters_of_a_server_are_noted_once(
+    bridge: Bridge, tmp_path: Path
+) -> None:
+    odd = schema(properties={"a": {"type": "string", "pattern": r"^\p{L}+$"}}, **{"not": {}})
+    tools = [TOOL, *({"name": f"odd_{number}", "inputSchema": odd} for number in range(7))]
+    page = json.dumps({"tools": tools})
+    async with answering(bridge, tmp_path, "stdio", {"tools/list": [result(page)]}) as source:
+        listing = await source.list_tools()
+
+    (note,) = listing.diagnostics
+    assert "schema_simplified" == note.code
+    assert "'odd_0' (not, pattern)" in note.detail
+    assert note.detail.endswith("and 2 more")
+
+
+@pytest.mark.parametrize("odd", [[], "", 5, {"type": "string"}])
+async def test_only_the_tool_without_an_object_schema_is_left_out(
     bridge: Bridge, tmp_path: Path, odd: object
 ) -> None:
     page = json.dumps({"tools": [TOOL, {"name": "odd", "inputSchema": odd}]})

@@ -27,6 +27,7 @@ from gateway.plugins.programs import (
 from gateway.plugins.usage import call_log_of
 from gateway.types import ANYONE, Access, Caller, Hints
 from tests.conftest import OpenGateway
+from tests.fakes import tool
 from tests.metrics import Watch
 from tests.postgres_server import PostgresServer
 
@@ -94,6 +95,19 @@ class Chat:
     async def run(self, code: str = "", **arguments: Any) -> dict[str, Any]:
         body: dict[str, Any] = json.loads((await self.answer(code, **arguments)).text)
         return body
+
+
+async def test_program_uses_argument_names_that_services_accept(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """The tool gets its own names, because its schema refuses others."""
+    schema = {"type": "object", "properties": {"$filter": {}}, "additionalProperties": False}
+    odd = replace(tool("find_rows"), input_schema={**schema, "required": ["$filter"]})
+    chat = Chat(open_gateway((odd,), options=options(tmp_path)), "find_rows")
+
+    body = await chat.run("await find_rows(filter='x')")
+
+    assert body == {"result": "called find_rows", "calls": 1}
 
 
 async def test_program_returns_only_its_last_value(gateway: Gateway) -> None:
