@@ -345,7 +345,7 @@ def _join(flat: Tree, other: Tree) -> None:
         if key == "properties" and own:
             both = {name: {"allOf": [own[name], value[name]]} for name in own if name in value}
             flat[key] = {**own, **value, **both}
-        elif key in {"required", _HINTS} and own:
+        elif key in {"anyOf", "oneOf", "required", _HINTS} and own:
             flat[key] = [*own, *value]
         else:
             flat.setdefault(key, value)

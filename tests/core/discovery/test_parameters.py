@@ -152,6 +152,17 @@ def test_choice_at_the_top_keeps_the_parameters_behind_references(word: str) -> 
     assert [] == faults(converted)
 
 
+def test_choices_in_a_conjunction_keep_all_parameters() -> None:
+    schema = {
+        "allOf": [
+            {"anyOf": [parameters(a={}), parameters(b={})]},
+            {"anyOf": [parameters(c={}), {"oneOf": [parameters(d={}), parameters(e={})]}]},
+        ]
+    }
+
+    assert ["a", "b", "c", "d", "e"] == [*to_parameters(schema)["properties"]]
+
+
 def test_choice_at_the_top_describes_what_its_branches_need() -> None:
     schema = {
         **parameters(a={"type": "string"}, b={"type": "string"}, c={"type": "string"}),
