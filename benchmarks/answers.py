@@ -50,8 +50,10 @@ async def measure(benchmark: Benchmark, strategy: Strategy) -> dict[str, list[in
     """Return the estimated tokens of the answer to each query, by mode."""
     tokens: dict[str, list[int]] = {"proxy": [], "stable": []}
     async with opened(benchmark, strategy=strategy) as gateway:
-        schemas = partial(parameters_of, await gateway.snapshot(), ANYONE)
         options = gateway.options.discovery
+        schemas = partial(
+            parameters_of, await gateway.snapshot(), ANYONE, max_chars=options.parameters_chars
+        )
         for query in benchmark.queries:
             result = await gateway.search(str(query["query"]))
             tokens["proxy"].append(estimate_tokens(render(result, options)))

@@ -37,7 +37,7 @@ OR_ZERO = " or on () vector(0)"
 must exist here."""
 WINDOW = "3s"
 PATIENCE_S = 120
-UNUSABLE = ToolDefinition(name="odd", input_schema={"type": "object", "properties": {"a": 1}})
+UNUSABLE = ToolDefinition(name="odd" * 200, input_schema={"type": "object"})
 
 
 def converse(request: ModelRequest) -> Turn:
