@@ -20,7 +20,7 @@ class VectorQuery:
     """The vectors of one query: of its texts, and of the clauses if it is a long request."""
 
     texts: Matrix
-    """Vectors of the query's forms, unit rows, shape (t, d)."""
+    """Vectors of the query and its rewrites, unit rows, shape (t, d)."""
     clauses: Matrix
     """Vectors of the clauses of a long request, unit rows, shape (c, d); may be empty."""
     clause_weight: float = 0.0
@@ -134,7 +134,10 @@ class Candidates:
     """Moments of all eligible entities; estimated in a large catalog."""
     eligible: int
     scored: int
-    """Number of entities whose cosine was computed exactly."""
+    """Number of positions scored exactly.
+
+    A position in the sample may count twice. Entities without a vector count too.
+    """
     dense: tuple[Vector, Vector] | None = None
     """Cosines and ranking scores of all entities, if they were computed."""
 

@@ -247,7 +247,10 @@ class SnapshotCompiler:
         )
 
     def refusal_notes(self, refused: Mapping[str, str]) -> Iterator[Diagnostic]:
-        """Yield a diagnostic for each entity with a text in *refused*, whose values are reasons."""
+        """Yield a diagnostic for each entity with a text that the embedder refused.
+
+        *refused* contains the reasons, keyed by text.
+        """
         for item in self._prepared.values() if refused else ():
             whole, name, examples = texts_of(item.entity)
             if reason := next(filter(None, map(refused.get, (whole, name, *examples))), None):

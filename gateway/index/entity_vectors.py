@@ -111,7 +111,7 @@ class PendingTexts:
             pending.lacking += pending_text.row is None
 
     def forget(self, entity_id: str) -> None:
-        """Remove the entity if it is pending, and the texts that only this entity has."""
+        """Remove a pending entity, and its texts unless another pending entity has them."""
         pending = self.entities.pop(entity_id, None)
         for key in pending.keys if pending else ():
             text = self._texts[key]
@@ -226,7 +226,10 @@ class EntityVectors:
         return self._batches[-1]
 
     def index(self, eligibility: Eligibility) -> VectorIndex | None:
-        """Return the vectors for searches; None if all entities lack a vector."""
+        """Return the vectors of all entities as an index; None if all entities lack a vector.
+
+        *eligibility* determines the positions, and the listed entities used for the mean.
+        """
         rows = self.matrix(eligibility.by_id)
         if rows is None:
             return None

@@ -248,7 +248,7 @@ def _best_suppliers(name: Name, index: _ToolIndex) -> Sequence[str]:
 
 
 def _resolver_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
-    """Yield the plainest tool that finds each thing whose id *tool* requires."""
+    """For each thing whose id *tool* requires, yield the simplest tool that finds the thing."""
     for thing in tool.identified:
         finders = [index.tool(other) for other in index.find(_finder_key(tool, thing)) or ()]
         fitting = [
@@ -352,5 +352,4 @@ RULES: Mapping[str, Callable[[ToolWords, _ToolIndex], _RuleEdges]] = {
     "sign_in": _sign_in_edges,
     "connection": _connection_edges,
 }
-"""Rules that derive edges, keyed by the field of `GraphOptions` that enables them. Groups are
-links in documents instead."""
+"""Rules that derive edges, keyed by the field of `GraphOptions` that enables them."""

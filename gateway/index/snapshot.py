@@ -255,10 +255,10 @@ def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
 
 
 def _has_ambiguous_name(entity: Entity) -> bool:
-    """Return whether the source's name of *entity* may be the exposed name of another tool.
+    """Return whether the source's name of *entity* may refer to another tool.
 
-    A name that cannot be exposed is never ambiguous. By an ambiguous name, only a tool trusted by
-    the host can be called.
+    The name of a callable entity is ambiguous if the exposed name differs from the result of
+    `plain_name`. `resolve` does not find an entity by its ambiguous name.
     """
     plain = plain_name(entity.name, entity.id if entity.trusted else "")
     return row_of(entity.kind).callable and entity.exposed_name != plain

@@ -118,9 +118,10 @@ class ToolWords:
 
     @property
     def finds(self) -> Name:
-        """Words for the things that the tool finds by a text or lists; empty if it finds none.
+        """Words for the things that a search or list tool returns; empty for other tools.
 
-        Such a tool has a verb like ``search``, and no required argument but the text.
+        The name of a search or list tool has a verb like ``search`` or ``list``. Its only
+        required arguments are search texts.
         """
         if DISCOVER.isdisjoint(self.name) or any(
             name[-1] not in FREE_TEXT for name in self.required if name

@@ -42,7 +42,7 @@ class SignSketch:
     mean: Vector
     """Estimated mean of the rows, subtracted from each row before encoding, shape (d,)."""
     radius: float
-    """Mean length of the rows after subtraction of the mean."""
+    """Estimated mean length of the rows after subtraction of `mean`."""
     directions: Matrix
     codes: NDArray[np.uint64]
     """Code of each row, shape (BITS / 64, n), so that a scan reads memory in order."""

@@ -40,8 +40,9 @@ class Breaker:
 
     Args:
         options: Number of consecutive failures that open the breaker (``breaker_failures``), its
-            first open time (``breaker_s``) and its maximum open time (``breaker_max_s``). Each
-            opening doubles the time; ``breaker_max_s`` seconds without a failure reset it.
+            first open time (``breaker_s``) and its maximum open time (``breaker_max_s``). Open
+            times vary randomly by a fifth. Each opening doubles the next open time. Two successes
+            at least ``breaker_max_s`` seconds apart, without a failure between, reset the doubling.
     """
 
     def __init__(self, options: UpstreamOptions, *, clock: Clock) -> None:
@@ -141,10 +142,13 @@ class ServiceGuard:
     async def run(
         self, flights: SingleFlight[T], key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]
     ) -> T:
-        """Send a request and record its outcome. Concurrent callers with equal *key* share it.
+        """Send a request. Concurrent callers with equal *key* share it.
+
+        Successes and slow failures are recorded. Of concurrent failures, only the first counts.
 
         Raises:
-            GatewayError: If the service is skipped. Nothing was sent.
+            GatewayError: If the service is skipped. *work* may still run in the background as a
+                probe.
             Exception: Any exception of *work*.
         """
         if self._breaker.has_tripped:
@@ -157,7 +161,7 @@ class ServiceGuard:
         try:
             return await flights.run(key, partial(self._await_answer, work))
         except BaseException as error:
-            # A caller that leaves early does not prove that the service hangs.
+            # A request cancelled well before the time limit does not prove that the service hangs.
             is_gone = isinstance(error, asyncio.CancelledError)
             limit_s = _PATIENCE_SHARE * self.patience_s
             if self.clock() - start >= (limit_s if is_gone else min(limit_s, _SLOW_S)):

@@ -48,7 +48,10 @@ class ModelSchema(NamedTuple):
     tree: Tree
     """Schema of type object, with `NAMES`."""
     lost: tuple[str, ...]
-    """Rules that the schema does not contain."""
+    """Rules of the original schema that cannot be converted.
+
+    Formats are not included: an unsupported format is only mentioned in a description.
+    """
 
 
 def convert(schema: object) -> ModelSchema:

@@ -53,7 +53,7 @@ _SIMPLE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 def clean(text: str, *, limit: int) -> str:
     """Remove invisible characters (see `visible`), fold white space and clip *text* to *limit*.
 
-    Newlines are kept.
+    Newlines inside the text are kept, but several blank lines become one.
     """
     if not text:
         return ""
@@ -207,7 +207,7 @@ def literals(text: str) -> tuple[str, ...]:
 def _literals(text: str) -> Iterator[str]:
     for match in _literal_pattern().finditer(text):
         run = match["run"]
-        # Words with a digit are ids, versions or dates. A single digit is only a number.
+        # Words with a digit after the first character are ids, versions or dates.
         if run is None or _DIGIT.search(run, 1):
             yield match.group()
         else:

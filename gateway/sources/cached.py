@@ -251,7 +251,8 @@ class CachedSource:
     ) -> tuple[frozenset[str], tuple[Diagnostic, ...]]:
         """Record *digests*, keyed by definition name; return the names of changed definitions.
 
-        If the store fails, return a diagnostic. ``block`` then treats all as changed.
+        If the store fails, return a diagnostic too. If the store fails or the source has no
+        fingerprint, the policy ``block`` treats all definitions as changed.
         """
         pins = self.stored.pins if isinstance(self.stored, StoredServer) else {}
         if digests and all(pins.get(name) == (new, new) for name, new in digests.items()):

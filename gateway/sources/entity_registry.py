@@ -87,9 +87,10 @@ class EntityRegistry:
         self.entities = entities
 
     def preview(self, result: ListResult, rules: AccessRules) -> Iterable[Entity]:
-        """Return the entities of one server before all are listed. Their exposed names are wrong.
+        """Return the entities of one server before the other servers are listed.
 
-        Aliases of other servers' items are left out.
+        Exposed names of tools are provisional. A virtual server's listing returns no entities,
+        because its aliases need the other servers.
         """
         server = result.registration.source.server
         if result.listing.originals:
@@ -246,7 +247,11 @@ class _Governance:
         return tuple(entity_id(item.kind, original[0], name) for name in names)
 
     def vouched(self, server: str, items: Mapping[str, ToolDefinition]) -> AbstractSet[str]:
-        """Return the ids of tools that the host itself marked as read-only or destructive."""
+        """Return the ids of tools for which the host itself set a hint.
+
+        The hint is ``read_only`` or ``destructive``, true or false. Hints of an alias's original
+        count too.
+        """
         result = self.listed[server]
         host_hints, originals = result.registration.hints, result.listing.originals
         vouched_ids = set()

@@ -18,7 +18,7 @@ from gateway.types import Access, Code, Diagnostic, Entity, InvokeResult, JsonOb
 from gateway.types.listing import Listing
 
 ENTRIES = "catalog:"
-"""Name of the entries' source. Other sources cannot use it."""
+"""Reserved name of the source that lists the catalog's stored entries."""
 MAX_SERVER_CHARS = 64
 
 _Row: TypeAlias = tuple[tuple[Entity, ...], tuple[Diagnostic, ...]]
@@ -107,7 +107,10 @@ class EntrySource:
         return (server, *tools), (*notes, *listing.diagnostics)
 
     def _list_described(self, key: str, listed: Sequence[object]) -> Listing:
-        """Return the tools that an entry describes, checked as a server's tools."""
+        """Return a listing of the tools described in an entry.
+
+        The tools get the same checks as tools listed by an MCP server.
+        """
         from gateway.mcp import definitions  # noqa: PLC0415  (only who has such entries pays for it)
         from gateway.mcp.collector import DefinitionCollector  # noqa: PLC0415  (as above)
 

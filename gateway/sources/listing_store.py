@@ -97,9 +97,11 @@ class ListingStore(Protocol):
         """Return when each tool was first bound to a name, in seconds since the epoch, by id."""
 
     def bind(self, owner: str, holders: Mapping[str, str]) -> None:
-        """Record the tool that has or wants each exposed name. The first tool keeps the name.
+        """Record the tool that claims each exposed name. The first tool keeps the name.
 
-        *holders* are tool ids, keyed by exposed name.
+        Args:
+            owner: Key under which the names are stored.
+            holders: Ids of the tools that now claim the names, keyed by exposed name.
         """
 
     def approve(self, owner: str, names: Sequence[str], *, seen: str = "") -> None:

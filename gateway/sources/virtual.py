@@ -88,8 +88,9 @@ class VirtualServer:
     """Aliases of tools, keyed by exposed name, in the order of the listing."""
     description: str = ""
     resources: Mapping[str, Alias] = field(default_factory=dict)
-    """Aliases of resources, keyed by exposed URI. An alias of a template must end like its
-    original.
+    """Aliases of resources, keyed by exposed URI.
+
+    The alias of a URI template must have the same ending as the original template.
     """
     prompts: Mapping[str, Alias] = field(default_factory=dict)
     """Aliases of prompts, keyed by exposed name."""

@@ -240,7 +240,10 @@ def stored_data(folder: Path, names: set[str]) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_fault_loses_no_acknowledged_data_and_fails_no_search(folder: Path, fault: str) -> None:
-    """If nothing can be written, writes must be reported as failed."""
+    """Only a clock set ahead may lose data (`FORGOTTEN`).
+
+    If nothing can be written, writes must be reported as failed.
+    """
     lines = lines_under(fault, folder)
     folder.chmod(0o755)
 

@@ -125,7 +125,7 @@ def _files(client: Client, source: Path | None, folder: Path) -> list[tuple[Path
         files: dict[Path, tuple[Path, Path | None]] = {
             path.resolve(): (path, None) for path in own_files
         }
-        # In the home folder, a project's file may be the user's own.
+        # If *folder* is the home folder, the project's file may be the user's own file.
         files.setdefault(of_project.resolve(), (of_project, folder))
         return [file for path, file in files.items() if path.is_file()]
     if not source.is_file():
@@ -203,7 +203,7 @@ def uninstall(
                 text = with_member(text, (file.place[0], theirs), entry, where=str(file.path))
                 restored.append(theirs)
         if former and parse(text, where=str(file.path)) == parse(former, where=str(copy)):
-            # Restores comments and order too.
+            # The saved text also contains the comments and the order of the keys.
             text = former
     copy = config_file.backup_path(file.path, datetime.now(UTC))
     outcome = "removed" if file.present else "absent"

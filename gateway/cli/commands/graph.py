@@ -100,7 +100,10 @@ def _edges(graph: ToolGraph) -> list[Fact]:
 
 
 def _rule(edge: Fact) -> str:
-    """Return the `GraphOptions` field of a derived edge's rule. Empty for a declared edge."""
+    """Return the rule that derived *edge*; empty for a declared edge.
+
+    The rule is the name of a field of `GraphOptions`, or ``catalog``.
+    """
     return "" if edge.declared else rule_of(edge.predicate, edge.origin)
 
 

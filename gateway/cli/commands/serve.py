@@ -230,7 +230,7 @@ def console(
 def _read_extras(names: options.Texts, expose: str) -> frozenset[Extra]:
     extras: frozenset[Extra] = read_value(frozenset[Extra], names or (), where="--with")
     if extras and expose == "all":
-        # The catalog may have a tool of the same name.
+        # With ``all``, a tool of the catalog may have the same name as an extra tool.
         raise ConfigError("--with requires --expose meta, not all")
     return extras
 

@@ -40,7 +40,7 @@ from gateway.types.listing import Listing
 
 _BUNDLED_FILE = Path(__file__).with_name("bundled_servers.json")
 _SOURCE_NAME = "mcp-server"
-"""Source name of all ranked entries. It is in every id, so it does not affect the ranking."""
+"""Source name shared by all ranked entries, so that it does not affect their order."""
 
 
 @cache
@@ -130,7 +130,7 @@ def _read_answer(path: Path) -> list[object] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerCandidate:
-    """A server in a registry."""
+    """A server from a registry or the bundled list that may serve an intent."""
 
     entry: RegistryEntry
     confidence: float

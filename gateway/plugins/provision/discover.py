@@ -49,7 +49,7 @@ class ToolSummary:
     """Name by which a model calls the tool."""
     server: str
     state: str
-    """State of the server."""
+    """State of the server, as in `ServerSummary.state`."""
     description: str
     confidence: float | None = None
     """Calibrated confidence that the tool serves the intent, 0 to 1; None without an intent."""

@@ -1,8 +1,7 @@
 """Installation of a package, and search for its program. Package code does not run.
 
-An install command gets no shell, no input, a time limit, and few variables. They are the settings
-of pip, uv and npm (mirrors, proxies, certificates, caches), so that an installer cannot leak a
-secret.
+An install command runs without a shell or input, and with a time limit. It gets few variables
+(such as ``PATH`` and the settings of pip, uv and npm), so that it cannot leak secrets in others.
 """
 
 from __future__ import annotations

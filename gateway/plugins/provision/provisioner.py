@@ -3,7 +3,8 @@
     local catalog -> bundled list and registry -> ranking -> policy checks -> plan
     plan -> consent -> install -> consent -> probe -> consent -> configuration -> index
 
-By default, only the first line runs. A failed step of the second line undoes all earlier ones.
+By default, only the first line runs. If a step of the second line fails, the earlier steps are
+undone, but stored approvals stay.
 """
 
 from __future__ import annotations

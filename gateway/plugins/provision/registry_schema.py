@@ -140,10 +140,12 @@ class Remote:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class RegistryEntry:
-    """One version of a server in a registry."""
+    """One version of a server, from a registry or from the bundled list."""
 
     name: RequiredText
-    """``namespace/name``. The registry verified that the publisher owns the namespace."""
+    """``namespace/name``. The official registry verifies that the publisher owns the namespace.
+    The gateway does not verify it.
+    """
     title: Annotated[Text, AfterValidator(lambda text: clean(text, limit=_TITLE_CHARS))] = ""
     description: Description = ""
     version: Text = ""

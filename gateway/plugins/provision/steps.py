@@ -62,7 +62,7 @@ class Audit:
     """Audit file; None writes nothing, as in a dry run."""
     on_step: OnStep | None = None
     secrets: tuple[str, ...] = ()
-    """Values of the host that may be secret, so they are removed from every line."""
+    """Values of the host that may be secret. They are removed from every line of the audit file."""
     run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     """Id of the run in its lines."""
 
@@ -78,7 +78,7 @@ class Audit:
             facts: Further JSON values of the line.
 
         Raises:
-            StoreError: If the file cannot be written. Then the step must not be done.
+            StoreError: If the file cannot be written. The run must not continue.
         """
         if self.on_step is not None:
             self.on_step(step, outcome, about)
@@ -111,7 +111,7 @@ Outcome = Literal["local", "none", "planned", "refused", "declined", "failed", "
 * *planned*: A dry run ended with a plan.
 * *refused*: A policy check refuses the plan.
 * *declined*: A person declined a step.
-* *failed*: A step failed and everything was undone.
+* *failed*: A step failed. The earlier steps were undone, but stored approvals stay.
 * *installed*: The server's tools can be called."""
 
 

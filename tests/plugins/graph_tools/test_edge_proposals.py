@@ -96,6 +96,7 @@ async def test_document_of_proposals_declares_its_edges_once_the_host_adds_it(
 async def test_propose_asks_once_per_batch_of_a_server_and_skips_single_tools(
     gateway: Gateway,
 ) -> None:
+    """A server with only one tool is skipped; the last batch of a server may have one tool."""
     gateway.add_source(ListSource("many", [tool(f"t{number:02}") for number in range(BATCH + 1)]))
     parrot = Parrot("")
 

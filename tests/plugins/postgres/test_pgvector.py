@@ -177,7 +177,7 @@ async def test_vector_rows_unused_for_a_week_are_deleted(
 def test_vector_rows_deleted_by_hand_are_created_again(
     make_rows: Make, postgres: PostgresServer, tmp_path: Path, table: str
 ) -> None:
-    """Another process detects missing rows too, even if their keys were not deleted."""
+    """Another process must also detect missing vectors if ``entity_keys`` still has their keys."""
     rows, entities = make_rows(), NAMED[:3]
     rows.update([], entities)
     embed(rows)

@@ -195,6 +195,7 @@ async def test_remote_server_is_probed_after_one_question(
 
 
 async def test_missing_variable_fails_the_run(site: MakeSite, registry: FakeRegistry) -> None:
+    """The input of the server refers to an environment variable that is not set."""
     remote = {**REMOTE, "headers": [{"name": "X-Key", "isSecret": True}]}
     registry.items = [item("a/parcels", "Weighs a parcel.", remotes=[remote])]
 

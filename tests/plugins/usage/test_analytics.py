@@ -48,6 +48,7 @@ def test_report_names_tools_never_found_and_never_called_by_server(tmp_path: Pat
 
 
 def test_report_has_shares_by_tenant_and_in_total(tmp_path: Path) -> None:
+    """The shares count searches without a match and searches with low confidence."""
     ledger, empty = (
         SqlCallLog(SqliteDatabase(tmp_path / "usage.db", USAGE)),
         fakes.compile_snapshot([]),
