@@ -94,7 +94,7 @@ class BundledKnowledge:
     name = "bundled"
     order = 0
 
-    @property
+    @cached_property
     def version(self) -> str:
         """Digest of all documents."""
         return digest("\0".join(document.text for document in bundled_documents()))
